@@ -161,13 +161,14 @@ class Moments(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together: the
             statistics are released once, with noise, and all else is computed from them and from public data.
         """
+        said = nodes.train_mask  # all of them, also those that are set aside as judges: neighbours say public labels
         nodes = with_validation(nodes)
         if self.class_shares is not None:
             shares = shares_in_order(self.class_shares, nodes.class_names)
             nodes = replace(nodes, class_shares=shares)
             if bool(nodes.validation_mask.any()):  # they tell better
                 nodes = replace(nodes, class_shares=None)
-        labels, asked = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
+        labels, asked = torch.where(said, nodes.labels, -1), int(nodes.validation_mask.sum())
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
         asked = asked if share else 0
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
@@ -177,7 +178,7 @@ class Moments(ReleasingMethod):
             answer_share=share,
             method=self.name,
             protect_edges=self.protect_edges,
-            one_way=int(nodes.train_mask.sum()) >= LEAST_LABELLED * nodes.num_nodes,
+            one_way=int(said.sum()) >= LEAST_LABELLED * nodes.num_nodes,
         )
 
         check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
@@ -373,7 +374,7 @@ def owner_counts(
         # The mean answer around a node speaks for its class only where friends are alike. With many classes there are few
         # neighbours of each, and counts, noisy as they are, taught little: the mean must speak for itself.
         lean=lean if alike else 0.0,
-        voice=VOICE if alike and sure <= UNSURE else 0.0,
+        voice=VOICE if alike and (sure <= UNSURE or before.shape[1] > FEW_CLASSES) else 0.0,
     )
 
 

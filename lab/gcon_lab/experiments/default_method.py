@@ -5,7 +5,8 @@
 Every graph and run is a file in DIR/store, written whole: interrupted work goes on where it was. `--first-run 5` leaves runs 0
 to 4 out: settings were looked for on those. `--labels` measures epsilon 1 with the labels that many people have: `bare` without
 validation nodes, `told` likewise but with the share of every class, rounded to one digit, `five` with five per class and no more,
-`uneven` as many as 20 per class in all, drawn as classes come. Citation graphs have one split, the same in all runs: `redrawn`
+`uneven` as many as 20 per class in all, drawn as classes come, `all-teach` with the validation labels as training labels.
+Citation graphs have one split, the same in all runs: `redrawn`
 draws one of the same sizes for every run, and `redrawn-bare` leaves its validation nodes out.
 """
 
@@ -85,6 +86,10 @@ def _uneven(nodes: PublicNodes, run: int) -> PublicNodes:
     return replace(_bare(nodes, run), train_mask=mask)
 
 
+def _all_teach(nodes: PublicNodes, run: int) -> PublicNodes:
+    return replace(_bare(nodes, run), train_mask=nodes.train_mask | nodes.validation_mask)
+
+
 def _redrawn(nodes: PublicNodes, run: int) -> PublicNodes:
     order = np.random.default_rng(_DRAWN + run).permutation((nodes.labels >= 0).nonzero()[:, 0].numpy())
     per_class = torch.bincount(nodes.labels[nodes.train_mask], minlength=nodes.num_classes).tolist()
@@ -105,6 +110,7 @@ LABELS: dict[str, Callable[[PublicNodes, int], PublicNodes]] = {
     "told": _told,
     "five": _five,
     "uneven": _uneven,
+    "all-teach": _all_teach,
     "redrawn": _redrawn,
     "redrawn-bare": lambda nodes, run: _bare(_redrawn(nodes, run), run),
 }

@@ -104,7 +104,8 @@ _SURE_OF = 3.0  # standard deviations of the count of right answers: own edges a
 # noisy counts spared the judges so much, in log-probability.
 MANY_TIMES, LEAST_GAIN = 3.0, 0.02
 _TOLD = 0.1  # of the validation nodes: a count that cannot tell so much from noise is not worth its price
-VOICE = 0.5  # of every neighbour's message, where published answers are no surer than UNSURE: many weak voices add up
+# Of every neighbour's message, where published answers are no surer than UNSURE, or classes are many: weak voices add up.
+VOICE = 0.5
 _MOVED = 0.1  # of the nodes: if the shares of the codes moved by more than that since they were counted, they are other codes
 _PART = (
     "Nodes of the training, but not its table as it was: they are answered from their features alone, as nodes never seen. "

@@ -14,6 +14,7 @@ import torch
 from tests.counted import counted
 
 import gcon.learn.edge_free
+import gcon.learn.sample
 import gcon.methods.evidence
 import gcon.methods.moments
 import gcon.privacy.account
@@ -22,6 +23,7 @@ from gcon.edges.stored import StoredEdges
 from gcon.errors import AnswersWarning, BudgetExceededError, InputError, PrivateComputationError
 from gcon.files.edge_store import write_edge_store
 from gcon.learn.after_counts import AfterCounts
+from gcon.learn.sample import with_validation
 from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
@@ -153,6 +155,21 @@ def test_counts_are_of_labels_and_of_answers_elsewhere(nodes, dense):
         by_hand[one, coded[two]] += 1
         by_hand[two, coded[one]] += 1
     assert torch.equal(model.tables[0].value, by_hand)
+
+
+def test_labels_that_are_set_aside_as_judges_are_said_to_neighbours(nodes, dense, monkeypatch):
+    """Judges teach nobody, but their labels are public: neighbours count them as labels, like those of all labelled nodes."""
+    monkeypatch.setattr(gcon.learn.sample, "_ENOUGH", 1)
+    monkeypatch.setattr(gcon.learn.sample, "_ENOUGH_PER_CLASS", 1)
+    found = blind(nodes)
+    aside = with_validation(found)
+    assert bool(aside.validation_mask.any()) and not torch.equal(aside.train_mask, found.train_mask)
+    model = trained(found, dense, epsilon=math.inf)
+    assert model.asked == int(aside.validation_mask.sum())
+    said = torch.where(found.train_mask, found.labels, -1)
+    assert torch.equal(model.labels, said)
+    assert torch.equal(model.counts.codes, torch.where(said >= 0, said, model.answers.argmax(dim=1)))
+    assert model.taught(found, found.train_mask) == int(found.train_mask.sum())
 
 
 def test_with_many_labels_and_unsure_answers_labelled_neighbours_are_counted_alone(labelled):
@@ -352,6 +369,15 @@ def test_how_much_the_answer_around_counts(homophily, gain, lean):
     for other in (0.05, 1 / 3):
         assert made(homophily=other).lean == made(homophily=other).voice == 0
         assert torch.allclose(made(homophily=other).edge_shares, torch.full((3,), 1 / 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("classes", "voice"), [(10, 0.0), (11, 0.5)])
+def test_with_many_classes_neighbours_are_heard_however_sure_answers_are(classes, voice):
+    sure = torch.eye(classes, dtype=torch.float64)
+    belief = SimpleNamespace(proportions=None, crowding=None)
+    found = AfterCounts(start=sure, belief=belief, model=None, answers=sure, twins=(), gain=0.0)
+    made = partial(owner_counts, found, torch.ones_like(sure), coded=sure.argmax(dim=1), before=sure)
+    assert made(labels=torch.full((classes,), -1), homophily=0.5).voice == voice
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

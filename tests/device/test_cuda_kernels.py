@@ -29,7 +29,6 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device on this machine")
@@ -132,7 +131,6 @@ def test_statistics_have_the_bits_of_the_processor():
     schemes = Schemes(0.4, (0, 2, math.inf))
     for make in (
         lambda device: EdgeMoments(rows, device=device),
-        lambda device: NeighbourRows(rows, device=device),
         lambda device: BilinearSums(rows, answers, 2.5, device=device),
         lambda device: ClassSums(rows, answers, schemes, device=device),
         lambda device: WalkMoments(rows, schemes, device=device),

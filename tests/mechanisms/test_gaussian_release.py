@@ -18,22 +18,23 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING
-from gcon.mechanisms.statistic import Statistic
+from gcon.mechanisms.statistic import Precise, Statistic
 from gcon.privacy.account import spend, transcript
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import statement
+from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, in_float64
 
 SIZE = 12
 PAIRS = torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T
 EDGES = public_edges(PAIRS, SIZE)
 PRIVATE, _ = private_edges(PAIRS, SIZE)
 ROWS = torch.randn(SIZE, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-MOMENTS, SUMS = EdgeMoments(ROWS), NeighbourRows(ROWS)
+EVERYONE = torch.eye(SIZE)  # a column for every node
+MOMENTS, SUMS = EdgeMoments(ROWS), BilinearSums(ROWS, EVERYONE)
 PLAN = gaussian_plan(1.0, 1e-5, method="test")
 
 
@@ -52,7 +53,7 @@ def released_with(*portions, plan=PLAN):
 def computed(monkeypatch):
     """Every statistic that is computed."""
     seen = []
-    for kind in (EdgeMoments, NeighbourRows):
+    for kind in (EdgeMoments, BilinearSums):
         real = kind.precisely
         monkeypatch.setattr(kind, "precisely", lambda self, edges, real=real: seen.append(self) or real(self, edges))
     return seen
@@ -103,7 +104,7 @@ def test_a_later_release_may_be_chosen_from_earlier_ones():
         first = account.release(PLAN.noisy(MOMENTS, share=0.3))
         share = 0.1 if float(first.value.trace()) > 0 else 0.5
         directions = torch.linalg.eigh(first.value).eigenvectors[:, -2:]
-        second = account.release(PLAN.noisy(NeighbourRows(ROWS @ directions), share=share))
+        second = account.release(PLAN.noisy(BilinearSums(ROWS @ directions, EVERYONE), share=share))
     assert [line.value for line in lines] == [first, second]
     assert second.standard_deviation == pytest.approx(second.sensitivity / PLAN.distance / math.sqrt(share), rel=1e-9)
     assert [record["share"] for record in account.receipt.plan["releases"]] == [0.3, share]
@@ -134,7 +135,7 @@ def test_a_statistic_without_a_proof_is_refused(computed):
         name, sensitivity, rounding, settings = "claimed", 1e-6, 0.0, {}
 
         def precisely(self, edges):
-            return computed.append(self) or in_float64(torch.zeros(1, 1))
+            return computed.append(self) or Precise(torch.zeros(1, 1), torch.zeros(1, 1))
 
     class Derived(EdgeMoments):
         sensitivity = 1e-6
@@ -194,7 +195,7 @@ def test_whoever_holds_a_release_can_check_its_noise():
     out = released_with((MOMENTS, 0.25), (SUMS, 0.3), (MOMENTS, 0.45))
     assert [(noisy.name, noisy.share) for noisy in out] == [
         ("edge moments", 0.25),
-        ("neighbour rows", 0.3),
+        ("bilinear sums", 0.3),
         ("edge moments", 0.45),
     ]
     for noisy in out:
@@ -228,7 +229,7 @@ def test_what_reads_no_edge_is_released_as_it_is():
 
 @pytest.mark.parametrize("factor", [1.0, 37.3, 1e-3])
 def test_every_noisy_number_lies_on_the_public_lattice(factor):
-    for statistic in (EdgeMoments(factor * ROWS), NeighbourRows(factor * ROWS)):
+    for statistic in (EdgeMoments(factor * ROWS), BilinearSums(factor * ROWS, EVERYONE)):
         mechanism = PLAN.noisy(statistic, share=0.5)
         noisy, record = mechanism.apply(EDGES, SystemRandomness()), mechanism.record
         least = noisy.standard_deviation * (math.sqrt(0.5) * (1 + 1e-15) if noisy.symmetric else 1)
@@ -275,7 +276,7 @@ def test_the_ledger_is_charged_once_and_knows_the_distance(tmp_path):
             assert account.receipt.keeps_promise
             assert [record["statistic"] for record in account.receipt.plan["releases"]] == [
                 "edge moments",
-                "neighbour rows",
+                "bilinear sums",
             ]
             json.dumps(account.receipt.plan)
     for ledger in (memory, FileLedger(tmp_path / "circle.ledger")):

@@ -22,12 +22,12 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
+from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 
 SIZE, WIDTH = 12, 4
 EDGES = public_edges(torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T, SIZE)
 ROWS = torch.randn(SIZE, WIDTH, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-MOMENTS, SUMS = EdgeMoments(ROWS), NeighbourRows(ROWS)
+MOMENTS, SUMS = EdgeMoments(ROWS), BilinearSums(ROWS, torch.eye(SIZE))
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_scales_off_the_diagonal_are_never_below_sigma_over_root_two(scales):
             assert needed <= square <= needed * (1 + Fraction(1, 10**14))
         scales.clear()
         with_deviation(SUMS, sigma).apply(EDGES, SystemRandomness())
-        assert scales == [[[sigma] * WIDTH] * SIZE]
+        assert scales == [[[sigma] * SIZE] * WIDTH]
 
 
 def test_together_the_releases_are_within_the_distance_in_fractions(scales):

@@ -25,14 +25,13 @@ from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.randomness import SystemRandomness
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 SIZE = 12
 PAIRS = torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T
 EDGES = public_edges(PAIRS, SIZE)
 PRIVATE, _ = private_edges(PAIRS, SIZE)
 ROWS = torch.randn(SIZE, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-MOMENTS, SUMS = EdgeMoments(ROWS), NeighbourRows(ROWS)
+MOMENTS = EdgeMoments(ROWS)
 CODES = torch.arange(SIZE) % 3
 EPSILON, DELTA, SHARE, ANSWER = 1.0, 1e-5, 0.1, 0.1
 PLAN = mixed_plan(EPSILON, DELTA, first_share=SHARE, answer_share=ANSWER, method="test")

@@ -46,7 +46,6 @@ EXACT = ("objective-perturbation", "gaussian-objective")
 # For noise too small by sqrt 2; a quarter of them for what is broken more.
 RUNS = {
     "edge-moments": 40_000,
-    "neighbour-rows": 100_000,
     "class-sums": 100_000,
     "walk-moments": 100_000,
     "bilinear-sums": 100_000,

@@ -23,25 +23,25 @@ def test_list_names_every_mechanism():
 
 
 def test_findings_as_json():
-    done = gcon("neighbour-rows", "noisy-graph", "--runs", "200", "--json", *SURE)
+    done = gcon("walk-moments", "noisy-graph", "--runs", "200", "--json", *SURE)
     assert done.exit_code == 0
     told = json.loads(done.stdout)
     assert told["good"]
-    assert told["error_of_a_bound"] == pytest.approx(1e-7 / 4, rel=1e-3)
-    assert [finding["mechanism"] for finding in told["findings"]] == ["neighbour-rows", "noisy-graph", "noisy-graph"]
+    assert told["error_of_a_bound"] == pytest.approx(1e-7 / 6, rel=1e-3)
+    assert [finding["mechanism"] for finding in told["findings"]] == ["walk-moments"] * 2 + ["noisy-graph"] * 2
     assert all(finding["runs"] == 200 for finding in told["findings"])
 
 
 def test_files_with_broken_variants(tmp_path):
-    done = gcon("neighbour-rows", "--broken", "--runs", "100000", *SURE, "--out", str(tmp_path))
+    done = gcon("walk-moments", "--broken", "--runs", "100000", *SURE, "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
-    assert "1 of 1 cases hold; 3 of 3 broken variants are caught." in done.stdout
+    assert "2 of 2 cases hold; 6 of 6 broken variants are caught." in done.stdout
     rows = list(csv.DictReader((tmp_path / "audit.csv").read_text().splitlines()))
     assert rows[0]["variant"] == "as it is"
     assert {row["outcome"] for row in rows} == {"holds", "caught"}
     page = (tmp_path / "audit.md").read_text()
     assert "## Broken on purpose" in page
-    assert "gcon audit neighbour-rows --broken --runs 100000" in page
+    assert "gcon audit walk-moments --broken --runs 100000" in page
     assert not (tmp_path / "units").exists()
 
 
@@ -56,32 +56,32 @@ def test_interrupted_work_resumes(tmp_path, monkeypatch):
 
     original = measure.measure
     monkeypatch.setattr(measure, "measure", interrupted)
-    words = ("neighbour-rows", "--broken", "--runs", "100000", *SURE, "--out", str(tmp_path))
+    words = ("walk-moments", "--broken", "--runs", "100000", *SURE, "--out", str(tmp_path))
     assert gcon(*words).exit_code != 0
     assert len(list((tmp_path / "units").iterdir())) == 2
     monkeypatch.setattr(measure, "measure", original)
     monkeypatch.setattr(measure, "measure", lambda *given, **more: measured.append(1) or original(*given, **more))
     assert gcon(*words).exit_code == 0
-    assert len(measured) == 4  # two before, two after
+    assert len(measured) == 8  # two before, six after
 
 
 def test_a_variant_that_is_missed_ends_with_1(monkeypatch):
     missed = measure.Finding(
-        mechanism="neighbour-rows", options="", variant="broken", runs=1, outcome="MISSED", good=False
+        mechanism="walk-moments", options="", variant="broken", runs=1, outcome="MISSED", good=False
     )
     monkeypatch.setattr(measure, "measure", lambda *_, **__: missed)
-    done = gcon("neighbour-rows", "--broken")
+    done = gcon("walk-moments", "--broken")
     assert done.exit_code == 1
     assert "MISSED" in done.stdout
-    assert not json.loads(gcon("neighbour-rows", "--broken", "--json").stdout)["good"]
+    assert not json.loads(gcon("walk-moments", "--broken", "--json").stdout)["good"]
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("nothing",), "gcon audit list"),
-        (("neighbour-rows", "--runs", "5"), "runs"),
-        (("neighbour-rows", "--confidence", "1"), "confidence"),
+        (("walk-moments", "--runs", "5"), "runs"),
+        (("walk-moments", "--confidence", "1"), "confidence"),
     ],
 )
 def test_bad_input_ends_with_2(words, told):

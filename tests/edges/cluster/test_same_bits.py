@@ -13,6 +13,7 @@ import torch
 
 from gcon.edges.cluster.coordinator import CoordinatedEdges
 from gcon.edges.cluster.placed import PlacedRows
+from gcon.edges.kernels.multiply import kernel_for
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
 from gcon.learn.believed_counts import with_labels
@@ -22,7 +23,6 @@ from gcon.methods.evidence import Evidence, ExactCounts, scores_with_own_edges
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 ROWS = torch.randn(100, 5, generator=torch.Generator().manual_seed(3))
@@ -30,7 +30,6 @@ TARGETS = torch.eye(4)[torch.arange(100) % 4]
 SCHEMES = Schemes(restart=0.3, steps=(0, 1, 3))
 STATISTICS = [
     EdgeMoments(ROWS),
-    NeighbourRows(ROWS),
     ClassSums(ROWS, TARGETS, SCHEMES),
     WalkMoments(ROWS, SCHEMES),
     BilinearSums(ROWS, TARGETS, 2.0),
@@ -78,6 +77,23 @@ def test_owners_answers(both, kind):
     some = torch.arange(100) % 7 == 2  # as for the count of right answers
     found = both.there.run(lambda edges: scores_with_own_edges(way, rows, edges, 4, asked=some))
     assert torch.equal(found, expected[some])
+
+
+def _sums(block, whole, *, out):
+    out.copy_(kernel_for(whole).neighbour_totals(block, whole))
+
+
+def _rows_of_all(edges):
+    whole = torch.arange(500).reshape(100, 5) * 2**30  # sums of these need more than 32 bits
+    sums = torch.empty(whole.shape, dtype=torch.float64)
+    edges.fill(sums, _sums, whole)
+    return sums
+
+
+def test_rows_of_all_nodes_where_they_are_asked_for(both):
+    expected = _rows_of_all(both.here)
+    assert expected.abs().sum() > 0
+    assert torch.equal(both.there.run(_rows_of_all), expected)
 
 
 def test_walks_wider_than_a_pass(both):

@@ -20,7 +20,6 @@ from gcon_lab.audits.cases.case import changed
 from gcon_lab.audits.empirical import epsilon_bound
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 EPSILON, DELTA, RUNS = 1.0, 0.1, 10_000  # all asserts lie 8 standard deviations from what is expected, or more
@@ -28,7 +27,6 @@ JOINED, APART = (public_edges(torch.arange(2)[:, None][:, :count], 2) for count 
 SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
 PAIR = {
     "edge moments": EdgeMoments(torch.tensor([[0.6, 0.8], [0.6, 0.8]])),
-    "neighbour rows": NeighbourRows(torch.ones(2, 1)),
     "class sums": ClassSums(SIGNS, torch.eye(2), Schemes(restart=0.8, steps=(math.inf,))),
     "walk moments": WalkMoments(SIGNS, Schemes(restart=0.5, steps=(1,))),
     "bilinear sums": BilinearSums(SIGNS, torch.eye(2), 4.0),
@@ -64,22 +62,24 @@ def test_audit_finds_epsilon_and_catches_half_the_noise(statistic):
 @pytest.mark.slow
 def test_audit_of_releases_with_a_share_chosen_from_the_first():
     """The second share depends on the first outcome, and uses up what is left: still one release of distance mu."""
-    first, second = PAIR["neighbour rows"], PAIR["edge moments"]
+    first, second = PAIR["bilinear sums"], PAIR["edge moments"]
     plan = gaussian_plan(EPSILON, DELTA, method="audit")
+    bases = {statistic.name: statistic.of(APART) for statistic in (first, second)}
+    changes = {statistic.name: statistic.of(JOINED) - bases[statistic.name] for statistic in (first, second)}
 
     def released(used, edges):
         out = [used.noisy(first, share=0.4).apply(edges, SystemRandomness())]
-        promising = float(out[0].value.sum()) > 1
+        promising = float(out[0].value[0, 0]) < 0.8  # exactly 0.6 with the edge, 1 without it
         rest = [(second, 0.6)] if promising else [(second, 0.1), (first, 0.5)]
         return out + [used.noisy(statistic, share=share).apply(edges, SystemRandomness()) for statistic, share in rest]
 
     def score(out):
         """The sum of the likelihood ratios of all releases, each in units of its own noise."""
-        changes = {"neighbour rows": torch.ones(2, 1), "edge moments": second.of(JOINED)}
         total = 0.0
         for noisy in out:
             change = changes[noisy.name] / noisy.standard_deviation
-            total += float((noisy.value / noisy.standard_deviation * change).sum() - change.square().sum() / 2)
+            seen = (noisy.value - bases[noisy.name]) / noisy.standard_deviation
+            total += float((seen * change).sum() - change.square().sum() / 2)
         return total
 
     def scored(factor):

@@ -18,7 +18,6 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.statistic import LEFT_BITS, MOST_NODES, NODE_BITS, left_numbers
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, fixed_point
 from gcon_lab.mechanisms.neighbour_sums import exact_unit
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.mechanisms.samplers import shortened
@@ -36,11 +35,6 @@ def rows_of(size, width, seed, spread=1.0):
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(size, width, generator=generator, dtype=WIDE)
     return rows * torch.logspace(0, -spread, width, dtype=WIDE)
-
-
-def fixed(rows, bits):
-    whole, units = fixed_point(rows, bits)
-    return whole * units
 
 
 def left(rows):
@@ -98,14 +92,12 @@ def test_exact_to_the_last_bit(graph, offset, spread):
     size = graph.number_of_nodes()
     rows = offset + rows_of(size, 4, seed=2, spread=spread)
     adjacency = [[Fraction(int(graph.has_edge(i, j))) for j in range(size)] for i in range(size)]
-    moments, sums = EdgeMoments(rows), NeighbourRows(rows)
+    moments = EdgeMoments(rows)
     whole = fractions(left(rows))
     exact = product(product(transposed(whole), adjacency), whole)
     found = moments.precisely(edges_of(graph))
     assert found.value.tolist() == [[float(number) for number in row] for row in exact]  # one rounding
     assert distance(found.value, exact, found.rest) <= moments.rounding < 1e-20 * moments.sensitivity
-    assert distance(sums.of(edges_of(graph)), product(adjacency, fractions(fixed(rows, 52)))) == 0
-    assert sums.rounding == 0
 
 
 @pytest.mark.slow
@@ -124,7 +116,7 @@ def test_order_does_not_matter(monkeypatch):
 
     first = public_edges(pairs, size)
     expected = [statistic.precisely(first) for statistic in statistics(rows, answers)]
-    sums, aggregates = NeighbourRows(rows).of(first), propagate(first, rows, schemes)
+    aggregates = propagate(first, rows, schemes)
     assert torch.equal(expected[0].value, expected[0].value.T)
     assert torch.equal(expected[0].rest, expected[0].rest.T)
     bare = set()
@@ -139,26 +131,10 @@ def test_order_does_not_matter(monkeypatch):
             found = statistic.precisely(edges)
             assert torch.equal(found.value, before.value), statistic.name
             assert torch.equal(found.rest, before.rest), statistic.name
-        assert torch.equal(NeighbourRows(moved).of(edges)[order], sums)
         assert torch.equal(propagate(edges, moved, schemes)[order], aggregates)
         parts = [moved[block.nodes].T @ adjacency(block) @ moved for block in edges.blocks(torch.device("cpu"))]
         bare.add(float(sum(parts)[0, 0]))
     assert len(bare) > 1
-
-
-def test_fixed_point_keeps_bits_in_proportion_to_the_number_of_nodes():
-    for size in (2, 100, 10_000):
-        rows = rows_of(size, 5, seed=size, spread=8.0)
-        for bits in (26, 31, 52):
-            whole, units = fixed_point(rows, bits)
-            assert torch.equal(whole, whole.round())
-            assert bool(((whole * units - rows).abs() <= units / 2).all())
-            assert bool((units <= rows.abs().sum(dim=0) * 2.0 ** (1 - bits)).all())
-            assert bool((whole.abs().sum(dim=0) <= 2.0**bits + size / 2).all())
-    assert fixed_point(torch.zeros(3, 2, dtype=WIDE), 26)[0].tolist() == [[0.0, 0.0]] * 3
-    assert fixed_point(torch.zeros(0, 2, dtype=WIDE), 26)[0].shape == (0, 2)
-    tiny, units = fixed_point(torch.tensor([[1.0, 1e-300], [1.0, 1e-300]], dtype=WIDE), 26)
-    assert (tiny * units).tolist() == [[1.0, 0.0]] * 2  # products with it would leave float64
 
 
 def test_more_nodes_than_can_be_added_exactly_are_refused(monkeypatch):

@@ -18,7 +18,6 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 LEVEL = 1e-6
@@ -27,7 +26,6 @@ EDGES = public_edges(torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.1, seed
 ROWS = torch.randn(SIZE, WIDTH, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 SCHEMES = Schemes(restart=0.5, steps=(2,))
 STATISTICS = {
-    "neighbour rows": lambda: NeighbourRows(ROWS),
     "walk moments": lambda: WalkMoments(ROWS, SCHEMES),
     "class sums": lambda: ClassSums(ROWS, torch.eye(SIZE), SCHEMES),
     "bilinear sums": lambda: BilinearSums(ROWS, ROWS, 3.0),

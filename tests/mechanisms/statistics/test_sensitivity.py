@@ -13,7 +13,6 @@ from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 INF = math.inf
@@ -69,8 +68,6 @@ def make(name, size, random):
     rows = rows_of(kind, size, 3, random)
     if name == "edge moments":
         return EdgeMoments(rows)
-    if name == "neighbour rows":
-        return NeighbourRows(rows)
     if name == "walk moments":
         return WalkMoments(rows, schemes_of(random, clip=0.25 if kind == "any" else 0.5))
     kind = TARGETS[int(torch.randint(len(TARGETS), (), generator=random))]
@@ -80,7 +77,7 @@ def make(name, size, random):
     return BilinearSums(rows, targets, float(1 + torch.randint(8, (), generator=random)))
 
 
-NAMES = ("edge moments", "neighbour rows", "walk moments", "class sums", "bilinear sums")
+NAMES = ("edge moments", "walk moments", "class sums", "bilinear sums")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -152,7 +149,6 @@ def test_bilinear_sums_by_climbing(weight):
 ATTAINED = {
     "edge moments": lambda: EdgeMoments(torch.tensor([[0.6, 0.8], [0.6, 0.8]])),
     "edge moments of rows of two lengths": lambda: EdgeMoments(torch.tensor([[3.0, 4.0], [-0.3, -0.4]])),
-    "neighbour rows": lambda: NeighbourRows(torch.tensor([[3.0, 1.0], [0.5, 0.1]])),
     "class sums, one step": lambda: ClassSums(signs(), torch.eye(2), Schemes(restart=0.0, steps=(1,))),
     "class sums in the limit": lambda: ClassSums(signs(), torch.eye(2), Schemes(restart=0.8, steps=(INF,))),
     "class sums, two steps": lambda: ClassSums(signs(), 4 * torch.eye(2), Schemes(restart=0.7, steps=(2,))),

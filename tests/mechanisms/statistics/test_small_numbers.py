@@ -18,7 +18,6 @@ from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 WIDE = torch.float64
@@ -145,16 +144,16 @@ def test_nearly_constant_rows_of_many_nodes_are_refused_before_anything_is_charg
 def test_a_later_release_is_refused_before_it_is_computed(monkeypatch, field):
     """Chosen from what was released, and made too fine for float64 only then: nothing is opened for it."""
     computed = []
-    monkeypatch.setattr(NeighbourRows, "precisely", lambda self, edges: computed.append(self))
+    monkeypatch.setattr(BilinearSums, "precisely", lambda self, edges: computed.append(self))
     plan, ledger = gaussian_plan(1.0, 1e-5, method="test"), MemoryLedger("pair")
     private, _ = private_edges(torch.tensor([[0], [1]]), 2)
     with spend(private, plan, ledger=ledger, randomness=SystemRandomness(), purpose="test") as account:
         account.release(plan.noisy(EdgeMoments(PAIR), share=0.5))
-        rows = NeighbourRows(PAIR)
-        drowned = plan.noisy(rows, share=0.5)
-        setattr(rows, field, 1e160)
+        sums = BilinearSums(PAIR, PAIR)
+        drowned = plan.noisy(sums, share=0.5)
+        setattr(sums, field, 1e160)
         with pytest.raises(PlanMismatchError, match=r"centre the rows|float64 can hold"):
-            plan.noisy(rows, share=0.5)
+            plan.noisy(sums, share=0.5)
         with pytest.raises(PlanMismatchError, match=r"centre the rows|float64 can hold"):
             account.release(drowned)
     assert not computed

@@ -19,7 +19,6 @@ from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums, bilinear_bound
 from gcon_lab.mechanisms.class_sum_bounds import PROVEN_CLASS_SUM_CELLS, class_sum_constant, class_sum_influence
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 ROOT = math.sqrt(2)
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
@@ -128,11 +127,6 @@ def test_edge_moments(length, epsilon, delta, multiplier, off, diagonal):
     assert gaussian_multiplier(epsilon, delta) * 2 * length**2 == close(diagonal)
     assert diagonal / ROOT == close(off)
     assert deviation(EdgeMoments(torch.full((2, 1), float(length))), epsilon, delta) == barely_above(diagonal)
-
-
-def test_neighbour_rows():
-    assert NeighbourRows(torch.eye(4) * 3).sensitivity == barely_above(3 * ROOT)
-    assert NeighbourRows(torch.eye(4) * 3).sensitivity >= 3 * ROOT
 
 
 @pytest.mark.parametrize("cell", PROVEN_CLASS_SUM_CELLS)

@@ -18,7 +18,6 @@ from gcon.mechanisms.statistic import Statistic, left_numbers, longest_rows
 from gcon.privacy.plan import PROOF_PAGES
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 SIZE = 40
@@ -49,7 +48,6 @@ def test_values_are_those_of_dense_matrices():
     loops = (DENSE + 2.5 * EYE) / (DENSE.sum(dim=1, keepdim=True) + 2.5)
     for statistic, expected in (
         (EdgeMoments(ROWS), left.T @ DENSE @ left),
-        (NeighbourRows(ROWS), DENSE @ ROWS),
         (WalkMoments(ROWS, SCHEMES), left.T @ around),
         (ClassSums(ROWS, TARGETS, SCHEMES), around.T @ TARGETS),
         (BilinearSums(ROWS, TARGETS, 2.5), left.T @ loops @ TARGETS),
@@ -88,7 +86,6 @@ def test_rows_without_sense_are_refused(bad):
     good, schemes = torch.ones(4, 2), Schemes(restart=0.5, steps=(2,))
     for make in (
         lambda: EdgeMoments(rows),
-        lambda: NeighbourRows(rows),
         lambda: WalkMoments(rows, schemes),
         lambda: ClassSums(rows, good, schemes),
         lambda: ClassSums(good, rows, schemes),
@@ -119,7 +116,6 @@ def test_rows_are_copied_so_that_the_sensitivity_stays_true(dtype):
     schemes = Schemes(restart=0.4, steps=(0, 2))
     makers = (
         lambda rows, others: EdgeMoments(rows),
-        lambda rows, others: NeighbourRows(rows),
         BilinearSums,
         lambda rows, others: ClassSums(rows, others, schemes),
         lambda rows, others: WalkMoments(rows, schemes),
@@ -154,7 +150,7 @@ def test_lengths_are_never_rounded_down():
 def test_nothing_can_change_on_one_node_or_with_one_row_that_is_not_zero():
     one = torch.ones(1, 2)
     schemes = Schemes(restart=0.5, steps=(2,))
-    for statistic in (EdgeMoments(one), NeighbourRows(one), WalkMoments(one, schemes), ClassSums(one, one, schemes)):
+    for statistic in (EdgeMoments(one), WalkMoments(one, schemes), ClassSums(one, one, schemes)):
         assert statistic.sensitivity == 0
     assert EdgeMoments(torch.tensor([[5.0], [0.0], [0.0]])).sensitivity == 0
     assert ClassSums(torch.ones(3, 2), torch.zeros(3, 2), schemes).sensitivity == 0

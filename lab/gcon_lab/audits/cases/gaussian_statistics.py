@@ -13,7 +13,7 @@ from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
-from gcon.mechanisms.statistic import Statistic
+from gcon.mechanisms.statistic import Precise, Statistic
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import (
@@ -30,7 +30,6 @@ from gcon_lab.audits.cases.case import (
 from gcon_lab.audits.pairs import EdgePair, directed_star, two_nodes
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, in_float64
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 CLAIMED = Budget(1.0, 0.01)
@@ -44,11 +43,6 @@ def edge_moments() -> list[AuditCase]:
     """F' A F for two nodes with the same row."""
     rows = torch.tensor([[0.6, 0.8], [0.6, 0.8]], dtype=torch.float64)
     return [statistic_case("edge-moments", "two columns", EdgeMoments(rows), two_nodes(), runs=40_000)]
-
-
-def neighbour_rows() -> list[AuditCase]:
-    """A B for two nodes with rows of length 1."""
-    return [statistic_case("neighbour-rows", "one column", NeighbourRows(torch.ones(2, 1)), two_nodes())]
 
 
 def class_sums() -> list[AuditCase]:
@@ -149,7 +143,8 @@ def _symmetric_copies(release: NoisyRelease, edges: EdgeList, count: int, random
 
 def _noisy(release: NoisyRelease, edges: EdgeList, value: Tensor, randomness: Randomness) -> Tensor:
     """The release of a statistic that has this value: same noise, drawn by the same lines."""
-    given = changed(release.statistic, precisely=lambda _: in_float64(value))
+    exact = Precise(value, torch.zeros((), dtype=torch.float64).expand(value.shape))
+    given = changed(release.statistic, precisely=lambda _: exact)
     return changed(release, statistic=given).apply(edges, randomness).value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NoisyCount
+from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import mixed_delta
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
@@ -34,11 +35,13 @@ from gcon_lab.audits.cases.neighbour_counts import (
 )
 from gcon_lab.audits.cases.whole_numbers import lonely_nodes
 from gcon_lab.audits.pairs import copies, two_nodes
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 _CLAIMED = Budget(2.0, 0.01)
 _FIRST = 0.3  # share of mu^2
 _MOMENTS, _ONE, _TWO = range(3)
+_COPIES = (
+    64  # in one matrix of moments: more noise is drawn for nothing with more, and more matrices are made with fewer
+)
 _BRANCHES = {"moments": _MOMENTS, "1 round of counts": _ONE, "2 rounds of counts": _TWO}
 
 
@@ -136,12 +139,7 @@ def _run(plan: MixedPlan) -> Run:
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Runs:
         many = copies(edges, count)
-        # Rows of one number: a release of all copies is a release of every copy with the same noise.
-        rows = NeighbourRows(torch.ones(many.num_nodes, 1))
-        first, rest = (
-            NoisyRelease(plan=plan, statistic=rows, share=share).apply(many, randomness)
-            for share in (_FIRST, 1 - _FIRST)
-        )
+        first, rest = (_moments(plan, share, edges, count, randomness) for share in (_FIRST, 1 - _FIRST))
         return Runs(
             first=first,
             rest=rest,
@@ -151,6 +149,24 @@ def _run(plan: MixedPlan) -> Run:
         )
 
     return run
+
+
+def _moments(plan: MixedPlan, share: float, edges: EdgeList, count: int, randomness: Randomness) -> NoisyStatistic:
+    """Edge moments of every copy, one number each: the diagonal of the moments of many, with a column for every copy.
+
+    Every row has length 1, so the sensitivity of many copies is that of one, and the noise is too.
+    """
+    released = []
+    for start in range(0, count, _COPIES):
+        size = min(_COPIES, count - start)
+        release = NoisyRelease(plan=plan, statistic=_moments_of(size), share=share)
+        released.append(release.apply(copies(edges, size), randomness))
+    return changed(released[0], value=torch.cat([each.value.diagonal() for each in released]))
+
+
+@cache
+def _moments_of(size: int) -> EdgeMoments:
+    return EdgeMoments(torch.kron(torch.eye(size), torch.ones(2, 1)))
 
 
 def _tables(many: EdgeList, rate: float, rounds: int, count: int, randomness: Randomness) -> Tensor:
@@ -199,9 +215,8 @@ def _chosen(first: NoisyStatistic) -> Tensor:
 
 
 def _gaussian_losses(released: NoisyStatistic) -> Tensor:
-    """Of every copy: with the edge both sums are 1, without it 0."""
-    sums = released.value.reshape(-1, 2)
-    return ((sums - 0.5) / released.standard_deviation**2).sum(dim=1)
+    """Of every copy: with the edge the moment is 2, without it 0."""
+    return 2 * (released.value - 1) / released.standard_deviation**2
 
 
 def _joined(runs: list[Runs]) -> Runs:
@@ -213,6 +228,6 @@ def _joined(runs: list[Runs]) -> Runs:
 
 
 def _total(runs: Runs) -> Scores:
-    """With the same noise the first sums differ by exactly 2."""
-    total: Scores = runs.first.value.reshape(-1, 2).sum(dim=1).numpy().astype(np.float64)
+    """With the same noise the first moments differ by exactly 2."""
+    total: Scores = runs.first.value.numpy().astype(np.float64)
     return total

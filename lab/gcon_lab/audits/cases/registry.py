@@ -25,7 +25,6 @@ Maker = Callable[[], Sequence[AnyCase]]
 
 MECHANISMS: dict[str, Callable[[], list[AuditCase]]] = {
     "edge-moments": gaussian_statistics.edge_moments,
-    "neighbour-rows": gaussian_statistics.neighbour_rows,
     "class-sums": gaussian_statistics.class_sums,
     "walk-moments": gaussian_statistics.walk_moments,
     "bilinear-sums": gaussian_statistics.bilinear_sums,

@@ -10,7 +10,6 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon_lab.audits.pairs import MakeStatistic
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 # Their worst graphs are large stars, or their bound is a simple one.
@@ -49,7 +48,6 @@ def searches() -> list[SearchCase]:
     }
     return [
         SearchCase(options="edge moments", make=lambda features, _: EdgeMoments(features)),
-        SearchCase(options="neighbour rows", make=lambda features, _: NeighbourRows(features)),
         SearchCase(options="bilinear sums, self weight 1", make=BilinearSums),
         SearchCase(options="bilinear sums, self weight 4", make=lambda x, y: BilinearSums(x, y, 4.0)),
         *(

@@ -12,15 +12,15 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Scores, changed, reused
 from gcon_lab.audits.pairs import two_nodes
-from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
+from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 
 _CLAIMED = Budget(2.0, 0.01)
-_FIRST = NeighbourRows(torch.ones(2, 1))
+_FIRST = BilinearSums(torch.eye(2), torch.eye(2))  # which nodes meet which: not symmetric by itself
 _SECOND = EdgeMoments(torch.tensor([[0.6, 0.8], [0.6, 0.8]], dtype=torch.float64))
 
 
 def staged_release() -> list[AuditCase]:
-    """Neighbour rows first; then moments, or both again, with shares that depend on the noisy rows."""
+    """Bilinear sums first; then moments, or both again, with shares that depend on the noisy sums."""
     return [
         AuditCase(
             mechanism="staged-release",
@@ -54,20 +54,22 @@ def _run(factor: float) -> Run:
 def _releases(plan: GaussianPlan, edges: EdgeList, randomness: Randomness) -> list[NoisyStatistic]:
     """Two releases where the first looks promising, three where it does not; their shares always add to 1."""
     first = plan.noisy(_FIRST, share=0.4).apply(edges, randomness)
-    promising = float(first.value.sum()) > 1
+    promising = float(first.value[0, 1] + first.value[1, 0]) > 0.5  # exactly 1 with the edge, 0 without it
     rest = [(_SECOND, 0.6)] if promising else [(_SECOND, 0.1), (_FIRST, 0.5)]
     return [first, *(plan.noisy(statistic, share=share).apply(edges, randomness) for statistic, share in rest)]
 
 
 def _score(released: list[list[NoisyStatistic]]) -> Scores:
     """The log-likelihood ratio: of all releases of a run, each in units of its own noise."""
-    joined = two_nodes().joined
-    changes = {statistic.name: statistic.of(joined) for statistic in (_FIRST, _SECOND)}  # without the edge both are 0
+    pair, both = two_nodes(), (_FIRST, _SECOND)
+    bases = {statistic.name: statistic.of(pair.apart) for statistic in both}
+    moved = {statistic.name: statistic.of(pair.joined) - bases[statistic.name] for statistic in both}
     totals = []
     for run in released:
         total = 0.0
         for noisy in run:
-            change = changes[noisy.name] / noisy.standard_deviation
-            total += float((noisy.value / noisy.standard_deviation * change).sum() - change.square().sum() / 2)
+            change = moved[noisy.name] / noisy.standard_deviation
+            seen = (noisy.value - bases[noisy.name]) / noisy.standard_deviation
+            total += float((seen * change).sum() - change.square().sum() / 2)
         totals.append(total)
     return np.array(totals)

@@ -107,15 +107,6 @@ class Edges(ABC):
         """`work(block, *shared)` for all blocks, results in the order of the nodes; every edge is read once."""
 
     @abstractmethod
-    def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
-        """A row of `out` for every node; every edge is read once.
-
-        Args:
-            out: one row per node of the graph.
-            work: `work(block, *shared, out=rows)` writes the rows of a block and changes nothing else.
-            shared: what it reads; on the device of `out`.
-        """
-
     def steps(
         self, origin: Tensor, begin: Callable[[Tensor], Tensor], work: Callable[..., None], count: int
     ) -> Iterator[Tensor]:
@@ -130,13 +121,6 @@ class Edges(ABC):
             work: `work(block, rows, origin, out=...)` writes the next rows of a block; of the origin it reads the block's own.
             count: how many passes.
         """
-        current = begin(origin)
-        yield current
-        following = torch.empty_like(current) if count else current
-        for _ in range(count):
-            self.fill(following, work, current, origin)
-            current, following = following, current
-            yield current
 
     def run(self, compute: Callable[[Edges], T]) -> T:
         """`compute(edges)` where the edges are: here, unless they are on a cluster. The result leaves that place."""
@@ -169,9 +153,17 @@ class LocalEdges(Edges):
             for part in block.parts(PART_NODES[device.type]):
                 yield work(part, *shared)
 
-    def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
-        for block in self.blocks(out.device):
-            work(block, *shared, out=out[block.nodes])
+    def steps(
+        self, origin: Tensor, begin: Callable[[Tensor], Tensor], work: Callable[..., None], count: int
+    ) -> Iterator[Tensor]:
+        current = begin(origin)
+        yield current
+        following = torch.empty_like(current) if count else current
+        for _ in range(count):
+            for block in self.blocks(current.device):
+                work(block, current, origin, out=following[block.nodes])
+            current, following = following, current
+            yield current
 
 
 def block_slices(row_pointers: Tensor, most_entries: int = BLOCK_ENTRIES) -> Iterator[slice]:

@@ -13,7 +13,6 @@ import torch
 
 from gcon.edges.cluster.coordinator import CoordinatedEdges
 from gcon.edges.cluster.placed import PlacedRows
-from gcon.edges.kernels.multiply import kernel_for
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
 from gcon.learn.believed_counts import with_labels
@@ -77,23 +76,6 @@ def test_owners_answers(both, kind):
     some = torch.arange(100) % 7 == 2  # as for the count of right answers
     found = both.there.run(lambda edges: scores_with_own_edges(way, rows, edges, 4, asked=some))
     assert torch.equal(found, expected[some])
-
-
-def _sums(block, whole, *, out):
-    out.copy_(kernel_for(whole).neighbour_totals(block, whole))
-
-
-def _rows_of_all(edges):
-    whole = torch.arange(500).reshape(100, 5) * 2**30  # sums of these need more than 32 bits
-    sums = torch.empty(whole.shape, dtype=torch.float64)
-    edges.fill(sums, _sums, whole)
-    return sums
-
-
-def test_rows_of_all_nodes_where_they_are_asked_for(both):
-    expected = _rows_of_all(both.here)
-    assert expected.abs().sum() > 0
-    assert torch.equal(both.there.run(_rows_of_all), expected)
 
 
 def test_walks_wider_than_a_pass(both):
@@ -197,7 +179,7 @@ def test_an_interrupted_client_stops_the_coordinator(both, tmp_path, interrupts)
 def test_edges_do_not_come_to_the_client(both):
     for refused in (
         lambda: both.there.map_blocks(len),
-        lambda: both.there.fill(torch.empty(100, 1), len),
+        lambda: both.there.steps(torch.empty(100, 1), len, len, 1),
     ):
         with pytest.raises(BoundaryError):
             refused()

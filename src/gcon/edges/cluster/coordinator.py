@@ -7,7 +7,7 @@ stay on the workers that have them; here are only those that a computation asks 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast, final
@@ -62,18 +62,18 @@ class CoordinatedEdges(Edges):
 
     def map_blocks(self, work: Callable[..., T], *shared: Tensor) -> Iterator[T]:
         """Blocks on all workers; results as they are needed, in the order of the nodes."""
-        result, workers = self._pass(work, shared), len(self._team.addresses)
+        inputs, workers = [], len(self._team.addresses)
+        for matrix in shared:
+            inputs.append(self._placed(matrix) if len(matrix) == self.num_nodes else matrix)
+        result = self._order(work, tuple(inputs), (True,) * len(inputs), width=None, dtype=torch.float64)
+        sent = zip(inputs, shared, strict=True)
+        given = (each.name for each, matrix in sent if isinstance(each, Matrix) and isinstance(matrix, Tensor))
+        self._forget = (*self._forget, *given)
         for place, first in enumerate(range(0, self._team.partition.num_chunks, workers)):
             # Consecutive chunks are with different workers, who answer at the same time.
             asked = range(min(workers, self._team.partition.num_chunks - first))
             for package in self._team.results(asked, result, place):
                 yield from package.unpack()
-
-    def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
-        """Blocks on all workers; their rows come here, because the caller has asked for them."""
-        result = self._pass(work, shared, width=tuple(out.shape[1:]), dtype=out.dtype)
-        self._team.all_rows(Matrix(result, slice(None), out.dtype), out)
-        self._forget = (*self._forget, result)
 
     def steps(
         self, origin: Tensor, begin: Callable[[Tensor], Tensor], work: Callable[..., None], count: int
@@ -91,24 +91,6 @@ class CoordinatedEdges(Edges):
             self._forget = (*self._forget, before.name)
             yield cast(Tensor, state)
         self._forget = (*self._forget, name, *((start.name,) if isinstance(origin, Tensor) else ()))
-
-    def _pass(
-        self,
-        work: Callable[..., Any],
-        shared: Sequence[Tensor],
-        *,
-        width: tuple[int, ...] | None = None,
-        dtype: torch.dtype = torch.float64,
-    ) -> str:
-        inputs = tuple(self._placed(matrix) if len(matrix) == self.num_nodes else matrix for matrix in shared)
-        result = self._order(work, inputs, (True,) * len(inputs), width=width, dtype=dtype)
-        given = (
-            each.name
-            for each, matrix in zip(inputs, shared, strict=True)
-            if isinstance(each, Matrix) and isinstance(matrix, Tensor)
-        )
-        self._forget = (*self._forget, *given)
-        return result
 
     def _placed(self, matrix: Any) -> Matrix:
         """A matrix of the workers; one that is here is sent to them, each its rows."""

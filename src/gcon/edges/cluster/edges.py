@@ -116,7 +116,9 @@ class ClusterEdges(Edges):
         """Refused: results for single blocks are private, and stay where the edges are."""
         self._refuse()
 
-    def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
+    def steps(
+        self, origin: Tensor, begin: Callable[[Tensor], Tensor], work: Callable[..., None], count: int
+    ) -> Iterator[Tensor]:
         """Refused: rows of nodes are private, and stay where the edges are."""
         self._refuse()
 

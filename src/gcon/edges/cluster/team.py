@@ -140,10 +140,10 @@ class Team:
 
         self._each(to_one)
 
-    def all_rows(self, matrix: Matrix, out: Tensor | None = None) -> Tensor:
+    def all_rows(self, matrix: Matrix) -> Tensor:
         """The rows of all nodes."""
         width = self._client.sync(self._ask, 0, "rows", matrix, slice(0, 0)).shape[1:]
-        found = torch.empty(self.partition.num_nodes, *width, dtype=matrix.dtype) if out is None else out
+        found = torch.empty(self.partition.num_nodes, *width, dtype=matrix.dtype)
 
         async def from_one(part: int) -> None:
             for chunk in self.partition.chunks(part):

@@ -110,6 +110,10 @@ _PART = (
     "Nodes of the training, but not its table as it was: they are answered from their features alone, as nodes never seen. "
     "Ask about the whole table, in its order, for the answers that the release holds."
 )
+_NOT_USED = (
+    "class_shares (--class-share): not used, since validation nodes, marked or set aside from many labelled ones, tell better "
+    "how common classes are. Leave it out."
+)
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _LEAST_SHARE = 1e-30  # of a code among neighbours: one over it is a number
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
@@ -166,7 +170,8 @@ class Moments(ReleasingMethod):
         if self.class_shares is not None:
             shares = shares_in_order(self.class_shares, nodes.class_names)
             nodes = replace(nodes, class_shares=shares)
-            if bool(nodes.validation_mask.any()):  # they tell better
+            if bool(nodes.validation_mask.any()):
+                warn_caller(_NOT_USED, AnswersWarning)
                 nodes = replace(nodes, class_shares=None)
         labels, asked = torch.where(said, nodes.labels, -1), int(nodes.validation_mask.sum())
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)

@@ -13,6 +13,7 @@ from torch import Tensor
 from gcon.machine import threads_for
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
+from gcon.methods.calibration import calibration_error
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
@@ -21,7 +22,7 @@ from gcon.nodes import FEWEST_SCORED, PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
 from gcon.pages.promise_page import several_edges
-from gcon.pages.scored_nodes import ScoredNodes, calibration_error, no_measure, scored
+from gcon.pages.scored_nodes import ScoredNodes, no_measure, scored
 from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
 from gcon.privacy.budget import MOST_EDGES, NOTHING, Budget, compose, protected_change

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from gcon.errors import InputError
-from gcon.pages.scored_nodes import ReliabilityBin
+from gcon.methods.calibration import ReliabilityBin
 
 FORMAT: Final = 4
 OPERATOR_ONLY = "Diagnostic for the operator, not for publication"

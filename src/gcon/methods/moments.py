@@ -565,6 +565,10 @@ class MomentsModel(Model):
         return words
 
     @property
+    def best_public_access(self) -> Access:
+        return "cached" if self.tables else "none"
+
+    @property
     def best_answers(self) -> Tensor:
         """Of the training nodes: with counts where there are any."""
         return self.answers if self.cached is None else self.cached

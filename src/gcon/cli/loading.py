@@ -97,9 +97,9 @@ def load_features(
 
 
 def tell_of_cached(output: Output, model: Model, features: Tensor) -> None:
-    """Say that the nodes of the training can be answered better, and as publicly, where that is so."""
+    """Say that nodes of the training table can be answered better, and as publicly, where that is so."""
     if model.best_public_access == "cached" and features_fingerprint(features) == model.training_nodes:
-        words = "These are the nodes of the training: --access cached uses the counts released of them too, and is as public."
+        words = "These are nodes of the training table: --access cached uses the counts released of them too, and is as public."
         output.progress.print(words, highlight=False, soft_wrap=True)
 
 

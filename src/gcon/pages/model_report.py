@@ -83,7 +83,7 @@ def model_report(
 
     Args:
         model: the released model.
-        nodes: public nodes, for accuracy, confusion and calibration; those of the training also for the control.
+        nodes: public nodes, for accuracy, confusion and calibration; those of the training table also for the control.
         name: of the data set, for people; the one in the release unless told.
         control_seed: of the control's networks; None leaves the control out.
         entries: of the data set's ledger, if its spending is to be shown line by line.
@@ -154,9 +154,9 @@ def model_report(
     return Report(html=render("model_report.html", values), headline=headline, publishable=reason is None)
 
 
-_ACCESSES = {  # by access, and whether the nodes are those of the training
-    ("cached", True): "nodes of the training, with their released counts (cached)",
-    ("none", True): "nodes of the training, looked up in the model (none)",
+_ACCESSES = {  # by access, and whether the nodes are those of the training table
+    ("cached", True): "nodes of the training table, with their released counts (cached)",
+    ("none", True): "nodes of the training table, looked up in the model (none)",
     ("new", True): "new nodes, from their features alone (none)",
     ("none", False): "any node, from its features alone (none)",
 }

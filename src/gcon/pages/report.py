@@ -29,7 +29,7 @@ class ModelScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         name: in words.
         epsilon: of a private model; None where nothing is paid or nothing is promised.
         none: without reading an edge at prediction; empty if that was not measured.
-        cached: without reading an edge, with what was released of every training node; empty if that was not measured.
+        cached: the same, with what was released of every node of the training table; empty if that was not measured.
         own_edges: with every node's own edges. For the operator only.
     """
 

@@ -66,7 +66,7 @@ def scored(model: Model, nodes: PublicNodes, *, mask: Tensor | None = None, acce
         model: that knows the classes of the nodes.
         nodes: public ones.
         mask: which of them, all labelled; the test nodes unless told.
-        access: `none`; for the nodes of the training also `cached`, and `new`: as if they had never been seen.
+        access: `none`; for the nodes of the training table also `cached`, and `new`: as if they had never been seen.
 
     Privacy:
         A function of public nodes and the released model: as public as the model's promise makes it.

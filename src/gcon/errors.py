@@ -38,7 +38,7 @@ class PromiseWarning(UserWarning):
 
 
 class AnswersWarning(UserWarning):
-    """Answers are others than may be expected: parts of the training nodes count as never seen, or columns as nothing."""
+    """Answers are others than may be expected: parts of the training table count as never seen, or columns as nothing."""
 
 
 def warn_caller(words: str, kind: type[Warning]) -> None:

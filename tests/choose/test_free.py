@@ -248,7 +248,7 @@ def test_without_validation_nodes_training_nodes_judge(nodes, facts):
     assert facts.num_checked == facts.num_validation
     assert advice.noise[0] == noise_facts(found, epsilon=4.0, delta=1e-5)  # nothing is spent on a count
     words = in_words(advice)
-    assert "of the training nodes, each without what its own label taught" in words
+    assert "of the labelled nodes, each without what its own label taught" in words
     assert "No validation nodes" in words
     assert "No validation nodes" not in in_words(advise(nodes, epsilon=4.0))
     assert 0 <= advice.verdicts[0].expectation.accuracy_least < advice.verdicts[0].expectation.accuracy_most <= 1

@@ -234,7 +234,7 @@ INPUTS = {
         nothing, (TRAIN,), 2, ("restart", "--method moments", "--method paper"), "--restart 0.5"
     ),
     "cached answers for other nodes": Kind(
-        column("x1", "0.25"), (PREDICT,), 2, ("nodes", "the table of the training", "access='none'"), "--access cached"
+        column("x1", "0.25"), (PREDICT,), 2, ("nodes", "must be the training table", "access='none'"), "--access cached"
     ),
     "negative seed": Kind(nothing, (TRAIN,), 2, ("non-negative integer", "Use None"), "--seed -1"),
     "release exists": Kind(folder("new"), (TRAIN,), 2, ("out", "must not exist yet", "Choose another")),

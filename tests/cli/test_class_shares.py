@@ -10,7 +10,7 @@ import torch
 
 import gcon
 from gcon.cli import app as cli
-from gcon.errors import InputError, ReleaseFormatError
+from gcon.errors import AnswersWarning, InputError, ReleaseFormatError
 from gcon.files.datasets import social_circles
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.moments import Moments
@@ -110,9 +110,10 @@ def test_the_estimator_and_the_method_are_told_the_same():
         graph.nodes, graph.edges, ledger=MemoryLedger("three"), randomness=SeededRandomness(5)
     )
     assert not torch.equal(silent.answers, trained.answers)  # what was learned without edges is not mixed up
-    unused = Moments(epsilon=2.0, class_shares=told).train(
-        with_them.nodes, with_them.edges, ledger=MemoryLedger("four"), randomness=SeededRandomness(5)
-    )
+    with pytest.warns(AnswersWarning, match=r"^class_shares .*: not used, since validation nodes"):
+        unused = Moments(epsilon=2.0, class_shares=told).train(
+            with_them.nodes, with_them.edges, ledger=MemoryLedger("four"), randomness=SeededRandomness(5)
+        )
     assert unused.class_shares is None  # validation nodes tell better
     ledger = MemoryLedger("five")
     with pytest.raises(InputError, match="class_shares"):
@@ -120,9 +121,26 @@ def test_the_estimator_and_the_method_are_told_the_same():
     assert ledger.total().epsilon == 0
 
 
-def test_who_could_tell_is_told_so(place, capsys):
-    assert train(place, "--out", place / "untold")[0] == 0
-    assert "--class-share NAME=SHARE" in capsys.readouterr().err
+def test_who_teaches_is_said_before_anything_is_charged(place, tmp_path, monkeypatch, capsys):
+    """While it can still be changed: who could tell class shares is told so."""
+    said, reserve = [], gcon.FileLedger.reserve
+
+    def noting(self, request):
+        said.append(capsys.readouterr().err)
+        return reserve(self, request)
+
+    monkeypatch.setattr(gcon.FileLedger, "reserve", noting)
+    teach = polars.read_csv(place / "nodes.csv").filter(polars.col("split") == "train").height
+    assert train(place, "--out", tmp_path / "untold")[0] == 0
+    assert f"No node is marked 'val': {teach} labelled nodes teach, and nothing says how common" in said[0]
+    assert "say --class-share NAME=SHARE" in said[0]
+    assert run("data", "make", "--out", tmp_path, "--nodes", 625)[0] == 0
+    polars.read_csv(tmp_path / "nodes.csv").drop("split").write_csv(tmp_path / "nodes.csv")
+    names = polars.read_csv(tmp_path / "nodes.csv")["label"].unique()
+    shares = [word for name in names for word in ("--class-share", f"{name}=0.25")]
+    assert train(tmp_path, *shares, "--out", tmp_path / "all")[0] == 0
+    assert "No node is marked 'val': 500 labelled nodes teach, and 125 are set aside to choose by" in said[1]
+    assert "warning: class_shares (--class-share): not used" in said[1]
 
 
 def test_a_release_with_other_shares_than_may_be_is_refused(place, tmp_path):

@@ -16,6 +16,8 @@ from tests.pages.site.models import moments
 import gcon
 from gcon.choose.paid_accuracy import MOST_NOISE, USEFUL_NOISE, epsilon_for, paid_noise
 from gcon.cli.evaluate import _told
+from gcon.cli.output import reporting
+from gcon.errors import PromiseWarning, warn_caller
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,13 @@ def test_a_training_on_all_labels_says_what_a_check_says(run, tmp_path, more):
     assert (code, [words for words in err.splitlines() if words in checked]) == (0, checked)
     assert not more or json.loads(out)["out"] == str(tmp_path / "model")
     assert "marked" not in run(*training, "--out", tmp_path / "quiet", "--quiet")[2]
+
+
+def test_the_same_warning_is_said_once(capsys):
+    with reporting(as_json=False, quiet=False):
+        for words in ("delta", "delta", "scales"):
+            warn_caller(words, PromiseWarning)
+    assert capsys.readouterr().err == "warning: delta\nwarning: scales\n"
 
 
 def test_a_score_that_noise_made_more_than_all_is_called_noise():

@@ -75,6 +75,15 @@ def test_in_words(run):
     assert "Nothing is promised" in run("plan", "--epsilon", "inf")[1]
 
 
+@pytest.mark.parametrize("more", [[], ["--method", "paper", "--classes", 7, "--dim", 16, "--labelled", 2995]])
+def test_a_promise_that_says_little_is_said_to(run, more):
+    little = "promises little: for one edge the odds may change by a factor of e^epsilon = 22100."
+    assert run("plan", "--epsilon", 10, *more)[1].splitlines()[-1].endswith(little)
+    assert "for any 3 edges together the odds" in run("plan", "--epsilon", 10, "--protect-edges", 3, *more)[1]
+    for epsilon in (9.9, "inf"):
+        assert "little" not in run("plan", "--epsilon", epsilon, *more)[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -15,6 +15,7 @@ import gcon
 import gcon.mechanisms as gcon_mechanisms
 import gcon_lab.mechanisms as lab_mechanisms
 from gcon.cli import output
+from gcon.files.inputs import MASKS
 from gcon.pages.report import LedgerLine, ModelScores, NoiseLevel, ReportData
 from gcon.privacy import plan
 from gcon.release.layout import NAMES
@@ -175,6 +176,12 @@ def test_file_formats_name_every_file_and_field():
     records = (ReportData, ModelScores, NoiseLevel, LedgerLine)
     fields = [name for record in records for name in record.__struct_fields__]
     for name in (*fields, *NAMES):
+        assert f"`{name}`" in text, name
+
+
+def test_the_page_on_python_names_every_mask():
+    text = (DOCS / "python.md").read_text().partition("\n## Labels and masks\n")[2].partition("\n## ")[0]
+    for name in (*MASKS, "val_mask", "train", "val", "validation", "test", "split"):
         assert f"`{name}`" in text, name
 
 

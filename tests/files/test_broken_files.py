@@ -252,7 +252,7 @@ NODES = {
     "split without label": (HEAD + GOOD + "3,,val,3\n", ["needs a label; got none in row 3"]),
     "label only in test": (
         HEAD + GOOD + "3,c,test,3\n",
-        ["class list ['a', 'b']; got 'c' in row 3. Label a training node"],
+        ["class list ['a', 'b']; got 'c' in row 3. Mark a node of that class 'train'"],
     ),
     "nobody to train on": (HEAD + "1,a,test,1\n2,b,,2\n", ["needs a labelled node for training"]),
     "one class": (HEAD + "1,a,train,1\n2,a,train,2\n", ["at least two classes; got ['a']"]),

@@ -70,7 +70,7 @@ def test_other_nodes(reference, parts, other_parts):
     assert reference.predict(other_parts.private(), access="own-edges").shape == (120,)
     shown = gcon.public_graph(other_parts.pyg())
     assert reference.predict(shown, access="public-graph").shape == (120,)
-    with pytest.raises(InputError, match="the table of the training"):
+    with pytest.raises(InputError, match="must be the training table"):
         reference.predict(other_parts.features, access="cached")
     with pytest.raises(AccessRefusedError, match="trained on"):
         reference.predict(gcon.public_graph(parts.pyg()), access="public-graph")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from gcon.errors import InputError
+from gcon.methods.calibration import calibration_error, reliability_bins
 from gcon.methods.predictions import Predictions
 from gcon.methods.scores import OTHER, score
 
@@ -37,14 +38,24 @@ def test_by_hand():
     assert found.macro_f1 == pytest.approx((2 / 3 + 0.8) / 2)
     assert found.confusion == {"cat": {"cat": 1, "dog": 0}, "dog": {"cat": 1, "dog": 2}}
     assert found.log_loss == pytest.approx(-(math.log(0.9) + math.log(0.4) + math.log(0.8) + math.log(0.7)) / 4)
-    # Each confidence has a bin of its own: 0.9, 0.6 (wrong), 0.8, 0.7.
+    # Each confidence has a group of its own: 0.9, 0.6 (wrong), 0.8, 0.7.
     assert found.expected_calibration_error == pytest.approx((0.1 + 0.6 + 0.2 + 0.3) / 4)
 
 
-def test_confidences_of_one_bin_are_averaged_before_they_are_compared():
-    half = predictions([[1.0, 0.0], [1.0, 0.0]], (0, 1))
-    assert score(half, torch.tensor([0, 0]), everybody(2)).expected_calibration_error == 0
-    assert score(half, torch.tensor([0, 1]), everybody(2)).expected_calibration_error == 0.5
+def test_confidences_of_one_group_are_averaged_before_they_are_compared():
+    sure = predictions([[1.0, 0.0]] * 20, (0, 1))
+    assert score(sure, torch.zeros(20, dtype=torch.int64), everybody(20)).expected_calibration_error == 0
+    assert score(sure, torch.tensor([0, 1] * 10), everybody(20)).expected_calibration_error == 0.5
+
+
+def test_the_calibration_error_is_the_reports():
+    rows = torch.rand(200, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).softmax(dim=1)
+    labels = torch.randint(3, (200,), generator=torch.Generator().manual_seed(2))
+    groups = reliability_bins(rows, labels)
+    assert {group.count for group in groups} == {20}
+    assert score(predictions(rows.tolist(), (0, 1, 2)), labels, everybody(200)).expected_calibration_error == (
+        calibration_error(groups)
+    )
 
 
 def test_a_class_that_the_model_does_not_know_is_always_wrong():

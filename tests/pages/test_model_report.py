@@ -173,7 +173,7 @@ def test_training_nodes_are_looked_up_and_new_ones_are_not(free):
     model, table = moments(), nodes()
     blind = replace(model, encoder=replace(model.encoder, head_weight=-model.encoder.head_weight))
     said = words(model_report(blind, table))
-    assert "Private model: nodes of the training, looked up in the model (none)100 %" in said
+    assert "Private model: nodes of the training table, looked up in the model (none)100 %" in said
     assert "Private model: new nodes, from their features alone (none)0 %" in said
     assert "taught by its answers" in said
     others = words(model_report(blind, replace(table, features=table.features + 0.001)))

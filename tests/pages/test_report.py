@@ -13,6 +13,7 @@ from tests.pages.reader import Page
 from tests.pages.site.models import HOSTILE
 
 from gcon.errors import InputError
+from gcon.methods.calibration import ReliabilityBin, reliability_bins
 from gcon.pages.report import (
     OPERATOR_ONLY,
     LedgerLine,
@@ -25,7 +26,7 @@ from gcon.pages.report import (
     verdict,
 )
 from gcon.pages.report_page import page
-from gcon.pages.scored_nodes import ReliabilityBin, confusion_counts, reliability_bins
+from gcon.pages.scored_nodes import confusion_counts
 
 NUMBERED = ("accuracy", "noise", "confusion", "calibration")
 

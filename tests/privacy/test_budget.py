@@ -5,6 +5,7 @@ import warnings
 from dataclasses import FrozenInstanceError
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_every_method_refuses_the_same_deltas(method):
             method(epsilon=1.0, delta=delta)
 
 
-def test_a_delta_above_one_over_n_is_warned_about():
+def test_a_delta_above_one_over_n_and_an_epsilon_of_ten_are_warned_about():
     nodes = social_circles_parts(40, num_classes=2, seed=1)[0]
     with pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n for 40 nodes.*Leave delta out for 1e-05"):
         checked_budget(1.0, 0.03, nodes.num_nodes)
@@ -61,9 +62,12 @@ def test_a_delta_above_one_over_n_is_warned_about():
         warnings.simplefilter("error", PromiseWarning)
         assert checked_budget(1.0, 0.025, nodes.num_nodes).delta == 0.025
         assert checked_budget(1.0, None, nodes.num_nodes).delta == 1e-5
-    for method in (Moments, Objective):  # and both ask before they learn
-        with pytest.raises(BudgetExceededError), pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n"):
-            method(epsilon=1.0, delta=0.03).train(
+        assert checked_budget(9.9, None, nodes.num_nodes).epsilon == 9.9
+    little = r"^epsilon=10\.0: An epsilon of 10 or more promises little: .* e\^epsilon = 22100\. 0\.5 to 4 is usual\.$"
+    asked = [(1.0, 0.03, r"delta=0\.03 is above 1/n"), (10.0, None, little)]
+    for method, (epsilon, delta, words) in product((Moments, Objective), asked):  # and both ask before they learn
+        with pytest.raises(BudgetExceededError), pytest.warns(PromiseWarning, match=words):
+            method(epsilon=epsilon, delta=delta).train(
                 nodes,
                 Private(None, "nothing"),
                 ledger=MemoryLedger(ceiling=Budget(0.5, 0.0)),

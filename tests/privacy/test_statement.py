@@ -146,6 +146,19 @@ def test_any_epsilon_can_be_stated(epsilon):
     assert float(shown[1]) == epsilon
 
 
+def test_a_promise_that_says_little_is_said_to():
+    def told(receipt):
+        return [sentence for sentence in statement(receipt).sentences if "promises little" in sentence]
+
+    words = "An epsilon of 10 or more promises little: for one edge the odds may change by a factor of e^epsilon"
+    assert told(replace(RECEIPT, budget=Budget(10.0, 1e-5))) == [f"{words} = 22100."]
+    assert told(replace(RECEIPT, budget=Budget(800.0, 1e-5))) == [f"{words}."]
+    (several,) = told(replace(RECEIPT, budget=Budget(10.0, 1e-5), plan={"protect_edges": 4}))
+    assert "for any 4 edges together the odds" in several
+    assert told(replace(RECEIPT, budget=Budget(9.9, 1e-5))) == told(NOISELESS) == []
+    assert told(replace(SEEDED, budget=Budget(10.0, 1e-5))) == []
+
+
 def test_the_printed_numbers_never_understate():
     epsilon, delta = 1.0000004, 1.0000004e-5
     text = str(statement(replace(RECEIPT, budget=Budget(epsilon, delta), total=Budget(epsilon, delta))))

@@ -96,6 +96,18 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def test_the_card_shows_how_to_get_the_best_publishable_answers(model, tmp_path):
+    """By `cached` where counts were released; elsewhere it would give the same."""
+    save_release(model, tmp_path / "release")
+    (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / "release" / "README.md").read_text(), flags=re.DOTALL)
+    features = next(parts[0].features for parts in PARTS.values() if parts[0].fingerprint == model.training_nodes)
+    space = {"features": features}
+    exec(code.replace("path/to/this/folder", str(tmp_path / "release")), space)
+    assert ("best" in space) == bool(model.tables)
+    if model.tables:
+        assert space["best"].tolist() == predict_without_edges(model, features, access="cached").labels
+
+
 # ---- there and back
 
 

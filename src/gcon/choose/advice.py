@@ -34,7 +34,7 @@ Stage = Literal["counts", "moments"]
 
 USES = {
     "none": "answers for everybody, from released numbers and public features",
-    "cached": "answers for everybody, with the released counts of the training nodes",
+    "cached": "answers for everybody, with the released counts of the nodes of the training table",
     "own-edges": "answers for the owners of the nodes, each from its own edges; not for publication",
     "public-graph": "answers for other nodes, whose edges everybody may know",
 }
@@ -122,7 +122,7 @@ def advise(
     """What a budget could buy, from public nodes and what a look has shown.
 
     Args:
-        nodes: the public side of the graph; without validation nodes training nodes judge, and a remark says what that means.
+        nodes: the public side of the graph; without validation nodes labelled nodes judge, and a remark says what that means.
         epsilon: the budget that somebody has in mind, finite; what a look with a promise cost is taken off. None for
             the measured budgets.
         delta: None for min(1e-5, 1/(10 n)).

@@ -47,7 +47,7 @@ def in_words(advice: Advice) -> str:
 def _fact_words(facts: PublicFacts) -> list[str]:
     fewest, most = min(facts.labels_a_class), max(facts.labels_a_class)
     labels = str(fewest) if fewest == most else f"{fewest} to {most}"
-    judged = "validation nodes" if facts.num_validation else "training nodes, each without what its own label taught,"
+    judged = "validation nodes" if facts.num_validation else "labelled nodes, each without what its own label taught,"
     return [
         f"Public: {facts.num_nodes} nodes, {facts.num_features} features, {facts.num_classes} classes, {labels} training "
         f"labels per class, {facts.num_validation} validation nodes.",

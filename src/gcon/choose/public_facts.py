@@ -18,10 +18,10 @@ class PublicFacts:
 
     Attributes:
         num_nodes, num_features, num_classes, num_validation: sizes.
-        labels_a_class: training labels of every class.
+        labels_a_class: labels of every class that teach.
         neighbours_agree: how much more often than chance nodes with the nearest features share their label; 1 is always.
         edge_free_accuracy: of the model that reads no edge, on validation nodes. They also chose its average, so it
-            is a little high. Without any: on training nodes, each answered by a twin that its label did not teach.
+            is a little high. Without any: on labelled nodes, each answered by a twin that its label did not teach.
         edge_free_strength: the same on a scale where 0 is the largest class for everybody and 1 is all correct.
         leading_variance: of unit feature rows, along the direction in which nodes differ most.
     """

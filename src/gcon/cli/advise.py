@@ -45,7 +45,7 @@ def advise(
 
     Free: how far features alone go, the noise, accuracy and gain to expect under each access, with intervals, and the time
     that a training takes; the edges file is not read and need not be named. --mean-degree says how dense you guess it is.
-    Nodes without any marked 'val' are judged by training nodes, as in training; the answer says what that means.
+    Nodes without any marked 'val' are judged by the labelled nodes, as in training; the answer says what that means.
     Paid, with --look: homophily and mean degree, with error bars, from the ledger.
 
     Example: gcon advise --nodes nodes.csv --epsilon 1 --mean-degree 20

@@ -31,6 +31,7 @@ from gcon.learn.perceptron import EncoderSettings
 from gcon.machine import threads_for
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.methods.accuracy import micro_f1
+from gcon.methods.calibration import reliability_bins
 from gcon.methods.controls import EncoderOneHop, MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import Moments
@@ -50,7 +51,7 @@ from gcon.pages.report import (
     verdict,
 )
 from gcon.pages.report_page import page
-from gcon.pages.scored_nodes import class_title, confusion_counts, reliability_bins
+from gcon.pages.scored_nodes import class_title, confusion_counts
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger

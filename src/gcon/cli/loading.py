@@ -27,7 +27,6 @@ from gcon.files.datasets import load, names
 from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import read_edges, read_node_features, read_nodes
 from gcon.methods.model import Model
-from gcon.methods.moments import MomentsModel
 from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.release.prediction_files import Ids
@@ -98,10 +97,9 @@ def load_features(
 
 
 def tell_of_cached(output: Output, model: Model, features: Tensor) -> None:
-    """Say that the nodes of the training can be answered better, and as publicly, where that is so."""
-    knows_more = isinstance(model, MomentsModel) and model.tables
-    if knows_more and features_fingerprint(features) == model.training_nodes:
-        words = "These are the nodes of the training: --access cached uses the counts released of them too, and is as public."
+    """Say that nodes of the training table can be answered better, and as publicly, where that is so."""
+    if model.best_public_access == "cached" and features_fingerprint(features) == model.training_nodes:
+        words = "These are nodes of the training table: --access cached uses the counts released of them too, and is as public."
         output.progress.print(words, highlight=False, soft_wrap=True)
 
 

@@ -133,11 +133,14 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     progress = Console(file=cast(IO[str], _Unheard()), quiet=quiet or as_json, force_terminal=seen)
     output = Output(as_json=as_json, quiet=quiet, progress=progress)
     others, mine, before = warnings.showwarning, os.getpid(), {}
+    said: set[str] = set()
 
     def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        """Warnings of ours are said in one line each; others as Python says them."""
+        """Warnings of ours are said in one line each, and once; others as Python says them."""
         if issubclass(category, errors.PromiseWarning | errors.AnswersWarning):
-            output.remark(f"warning: {message}")
+            if str(message) not in said:
+                output.remark(f"warning: {message}")
+            said.add(str(message))
         else:
             others(message, category, *place, **more)
 

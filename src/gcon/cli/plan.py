@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
@@ -15,7 +16,7 @@ from gcon.cli.options import PaperOptions, paper_option
 from gcon.cli.output import Output
 from gcon.errors import InputError, check_number
 from gcon.methods.moments import Moments
-from gcon.privacy.budget import Budget, checked_budget
+from gcon.privacy.budget import LITTLE, Budget, checked_budget, promises_little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +76,12 @@ def plan(
     """
     budget = checked_budget(epsilon, delta)
     given = papers.given(method, protect_edges=protect_edges)
+    little = f"\n{promises_little(epsilon, protect_edges)}" if LITTLE <= epsilon < math.inf else ""
     if method == Moments.name:
         asked = USUAL_VALIDATION if validation_nodes is None else validation_nodes
         _at_least("validation_nodes", asked, 0)
         noise = moments_noise(budget, protect_edges=protect_edges, num_validation=asked, many_labels=many_labels)
-        output.result(noise.fields(), _default_words(noise))
+        output.result(noise.fields(), _default_words(noise) + little)
     elif validation_nodes is not None:
         rule, fix = "is about the default, which counts their right answers", "Leave it out with --method paper."
         raise InputError("validation_nodes", rule=rule, got=validation_nodes, fix=fix)
@@ -88,7 +90,7 @@ def plan(
         raise InputError("many_labels", rule=rule, got=many_labels, fix=fix)
     else:
         fields = _papers_cost(budget, given).fields()
-        output.result({"method": method, **fields}, _words(fields))
+        output.result({"method": method, **fields}, _words(fields) + little)
 
 
 def _papers_cost(budget: Budget, given: Mapping[str, Any]) -> PromiseCost:

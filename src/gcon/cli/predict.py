@@ -39,8 +39,8 @@ def predict(
     access: Annotated[
         str,
         typer.Option(
-            help="none: no edge is read. cached: neither; what was released of the training nodes, with noise, is used. "
-            "own-edges: each node from its own edges. public-graph: --public-edges."
+            help="none: no edge is read. cached: neither; what was released of nodes of the training table, with noise, "
+            "is used. own-edges: each node from its own edges. public-graph: --public-edges."
         ),
     ] = "none",
     where: PredictionSource,

@@ -116,8 +116,17 @@ def train(
         claim = until.enter_context(work_folder(out.absolute()))
         graph = load_training(where, until=until)
         warn_of_scales(graph.nodes)
-        if not bool((graph.nodes.validation_mask | graph.nodes.test_mask).any()):  # no splits: all labels teach
+        if not bool((graph.nodes.validation_mask | graph.nodes.test_mask).any()):
             warn_of_parts(graph.nodes)
+        if not bool(graph.nodes.validation_mask.any()):  # said while it can still be changed
+            judged = with_validation(graph.nodes) if chosen == Moments.name else graph.nodes
+            teach, judges = int(judged.train_mask.sum()), int(judged.validation_mask.sum())
+            more = "."
+            if judges:
+                more = f", and {judges} are set aside to choose by; mark some 'val' to say which."
+            elif chosen == Moments.name and shares is None:
+                more = ", and nothing says how common classes are. If you know it roughly, stop and say --class-share NAME=SHARE."
+            output.remark(f"No node is marked 'val': {teach} labelled nodes teach{more}")
         books = open_payment(where, output, near=out.absolute().parent, name=name)
         num_nodes, num_features = graph.nodes.features.shape
         room = hold_room(claim, num_nodes=num_nodes, num_features=num_features, num_classes=graph.nodes.num_classes)
@@ -139,16 +148,6 @@ def train(
         finish(output, books, release=(model, out))
     statement = model.statement()
     fields: dict[str, object] = {"out": str(out), "statement": statement.fields, "sentences": list(statement.sentences)}
-    set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0
-    if set_aside > int(graph.nodes.validation_mask.sum()):
-        output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
-    if shares is not None and set_aside:
-        output.remark("--class-share was not used: validation nodes say better how common classes are.")
-    elif model.method == Moments.name and not set_aside and shares is None:
-        output.remark(
-            "No node is marked 'val', so nothing says how common classes are. If you know it roughly, "
-            "--class-share NAME=SHARE for every class makes the next model better."
-        )
     output.result(fields, "\n".join([*statement.sentences, f"Written: {out}"]))
 
 

@@ -110,7 +110,7 @@ class PrivateClassifier(FittedClassifier, ABC):
                 without edges, which trains and is charged like any other, with a warning.
             train_mask: the nodes to learn from, as booleans or row numbers; by default all that have a label and are in
                 no other mask.
-            validation_mask: stops the encoder's training; its labels are public.
+            validation_mask: the nodes by whose labels choices are made; they do not teach.
             test_mask: never used in training; kept apart by the checks.
             split: which column of masks that hold several splits.
             drop: columns of a data frame to leave out.

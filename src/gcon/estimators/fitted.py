@@ -72,7 +72,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: features, PyG's `Data`, a networkx graph, a `PrivateGraph`, or a `PublicGraph` (gcon.public_graph).
-            access: `none` reads no edge; `cached` neither, but uses what was released of every training node;
+            access: `none` reads no edge; `cached` neither, but uses what was released of every node of the training table;
                 `own-edges` answers each node from its own (private) edges; `public-graph` reads all edges of a graph
                 whose edges were declared public. `model_.accesses` lists those of a model.
             edges: the edges for `own-edges`, private; if X has some too, these are read instead.
@@ -218,7 +218,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: their labels.
             name: of the data set, for people.
             control: train the same pipeline without any edge, which spends nothing, and show it beside the model.
-            masks: train_mask, validation_mask, test_mask and split as in `fit`. The control learns from the training nodes;
+            masks: train_mask, validation_mask, test_mask and split as in `fit`. The control learns from train_mask;
                 the test nodes are scored, or those of validation_mask if there are too few.
 
         Privacy:

@@ -26,7 +26,7 @@ class NodeClassifier(PrivateClassifier):
         protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
         class_shares: how common each class is among all nodes, by its name, where that is publicly known. Rough numbers are worth
             points where there are no validation nodes, and are not used where there are; never take them from the edges.
-        classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
+        classes: the class list; None takes the labels in train_mask. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
         verbose: print the name of every stage of `fit` on standard error; in a notebook, show a bar.

@@ -231,7 +231,7 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
 
     Args:
         columns: the loose parts. Without a training mask every labelled node that no other mask has is one to learn from.
-        classes: the class list; by default the labels that occur among the training nodes.
+        classes: the class list; by default the labels of the labelled nodes (train_mask).
         name: the owner's name for the data.
     """
     features = as_features(columns.features)
@@ -247,7 +247,7 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         rule, fix = "chooses a column of masks with several", "Leave it out, or pass such masks."
         raise InputError("split", rule=rule, got=f"{columns.split!r}, and no such mask", fix=fix)
 
-    # The class list: those that were named, or the labels of the training nodes.
+    # The class list: those that were named, or the labels in train_mask.
     labelled, real = labels[masks["train_mask"].numpy()], labels.dtype.kind == "f"
     names: list[object] = [] if classes is None else np.asarray(classes).tolist()
     if classes is not None:
@@ -279,7 +279,7 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
             "y",
             rule=f"labels must lie in the class list {names[:20]}",
             got=f"{labels.tolist()[wrong[0]]!r} in row {wrong[0]}",
-            fix="Pass classes=[...], or label a training node of that class, or take the node out of the masks.",
+            fix="Pass classes=[...], or put a node of that class into train_mask, or take this one out of the masks.",
         )
     parts: dict[str, Any] = {
         "labels": numbers.masked_fill(~used, -1),

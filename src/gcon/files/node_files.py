@@ -66,11 +66,11 @@ def read_nodes(
         id_column: whole numbers or strings, each once.
         label_column: numbers or strings; empty, or -1, where there is none. A label on a row whose split is empty is never
             read.
-        split_column: train, val, test or empty. Without this column every row with a label is a training node.
+        split_column: train, val, test or empty. Without this column every row with a label teaches.
         features_path: an .npz or .npy with one row per node; by default the features are the further columns, or the
             list column `features`.
         num_classes: the classes are 0 to this number, less one; at least 2.
-        classes: the class list; by default the labels that occur among the training nodes.
+        classes: the class list; by default the labels of the nodes that are marked train.
         drop: further columns that are no features: they are not read.
         categorical: columns of categories: one feature per category.
         feature_columns: what was done with the columns in training, to do it again: columns in any order, others are not
@@ -240,7 +240,7 @@ def _labels(
 ) -> tuple[NDArray[np.int64], list[object]]:
     """Class numbers (-1 outside the masks: those labels are never read), and the class list.
 
-    By default the class list is the labels of the training rows in order: as numbers if all labels in a split are, as strings
+    By default the class list is the labels of rows marked train in order: as numbers if all labels in a split are, as strings
     otherwise.
     """
     used = masks["train"] | masks["validation"] | masks["test"]
@@ -265,7 +265,7 @@ def _labels(
             strange,
             f"column {texts.name!r}: labels must lie in the class list {names[:20]}",
             values,
-            "Label a training node of that class, or leave the split empty (in Python also: classes=[...]).",
+            "Mark a node of that class 'train', or leave the split empty (in Python also: classes=[...]).",
         )
     if not training.len():
         problems.add("needs a labelled node for training", "none", "Label some nodes (split: train).")

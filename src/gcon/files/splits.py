@@ -32,7 +32,7 @@ def per_class_split(
     Args:
         labels: class numbers.
         seed: 0 is the reference split of Cora-ML.
-        per_class: training nodes per class.
+        per_class: labelled nodes per class.
         num_validation: validation nodes.
         num_test: test nodes.
         eligible: nodes that have a real label; others are never drawn.

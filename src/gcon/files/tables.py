@@ -90,7 +90,8 @@ def warn_of_parts(nodes: PublicNodes) -> None:
         )
     if not validation:
         warn_caller(
-            "split: no nodes are marked 'val': choices are made by training nodes, which is slower and somewhat less right; of "
-            "many a fifth is set aside for it. Mark some that have a label, if you can spare them.",
+            "split: no nodes are marked 'val': choices are made by nodes that teach, which is slower and somewhat less right; "
+            "of many a fifth is set aside for it. Mark some that have a label, if you can spare them, or say how common classes "
+            "are, if that is publicly known (--class-share, in Python class_shares).",
             AnswersWarning,
         )

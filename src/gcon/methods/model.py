@@ -121,6 +121,11 @@ class Model(ABC):
         return 0
 
     @property
+    def best_public_access(self) -> Access:
+        """What gives the nodes of the training table the best answers that may be published."""
+        return "none"
+
+    @property
     def access_words(self) -> dict[str, str]:
         """What each access reads, and who may see its answers."""
         return {access: ACCESS_PROMISES[access] for access in self.accesses}

@@ -108,8 +108,12 @@ _TOLD = 0.1  # of the validation nodes: a count that cannot tell so much from no
 VOICE = 0.5
 _MOVED = 0.1  # of the nodes: if the shares of the codes moved by more than that since they were counted, they are other codes
 _PART = (
-    "Nodes of the training, but not its table as it was: they are answered from their features alone, as nodes never seen. "
+    "Nodes of the training table, but not the table as it was: they are answered from their features alone, as nodes never seen. "
     "Ask about the whole table, in its order, for the answers that the release holds."
+)
+_NOT_USED = (
+    "class_shares (--class-share): not used, since validation nodes, marked or set aside from many labelled ones, tell better "
+    "how common classes are. Leave it out."
 )
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _LEAST_SHARE = 1e-30  # of a code among neighbours: one over it is a number
@@ -167,7 +171,8 @@ class Moments(ReleasingMethod):
         if self.class_shares is not None:
             shares = shares_in_order(self.class_shares, nodes.class_names)
             nodes = replace(nodes, class_shares=shares)
-            if bool(nodes.validation_mask.any()):  # they tell better
+            if bool(nodes.validation_mask.any()):
+                warn_caller(_NOT_USED, AnswersWarning)
                 nodes = replace(nodes, class_shares=None)
         labels, asked = torch.where(said, nodes.labels, -1), int(nodes.validation_mask.sum())
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
@@ -315,7 +320,7 @@ def _right_answers(way: Way, rows: OwnerRows, labels: Tensor, mask: Tensor, num_
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnerCounts:
-    """What the owner of a training node needs to ask regressions at her exact counts; all of it public.
+    """What the owner of a node of the training table needs to ask regressions at her exact counts; all of it public.
 
     Attributes:
         start: n x c, float32: class probabilities without the last counts.
@@ -492,9 +497,9 @@ class MomentsModel(Model):
     """Everything here is public: each part is a function of public data and of the noisy statistics.
 
     Attributes:
-        answers: n x c, float32: class probabilities of the training nodes, without counts.
+        answers: n x c, float32: class probabilities of the nodes of the training table, without counts.
         cached: the same with the released counts; None where there are none.
-        labels: n: the public labels of training nodes, -1 elsewhere.
+        labels: n: the public labels of labelled nodes, -1 elsewhere.
         counts: what owners need to ask at exact counts; None where no counts were released.
         encoder: the student, a linear model taught by the answers: it answers for nodes never seen.
         homophily: the share of edges inside a class, one standard error towards chance from what was released.
@@ -561,8 +566,12 @@ class MomentsModel(Model):
         return words
 
     @property
+    def best_public_access(self) -> Access:
+        return "cached" if self.tables else "none"
+
+    @property
     def best_answers(self) -> Tensor:
-        """Of the training nodes: with counts where there are any."""
+        """Of the nodes of the training table: with counts where there are any."""
         return self.answers if self.cached is None else self.cached
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> Mapping[int, Budget | None]:
@@ -801,14 +810,14 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AnswersScorer(Scorer):
-    """The start is class probabilities: known answers of the training nodes, the student's for other nodes.
+    """The start is class probabilities: known answers of the nodes of the training table, the student's for other nodes.
 
     Attributes:
-        answers: of the training nodes, for access `none`.
-        published: of the training nodes, for access `cached`.
+        answers: of the nodes of the training table, for access `none`.
+        published: of the nodes of the training table, for access `cached`.
         student: answers for nodes never seen.
         way: how owners are answered.
-        rows: of the training nodes, for owners.
+        rows: of the nodes of the training table, for owners.
         homophily: the share of edges inside a class.
         training_nodes: checksum of the feature table that the answers belong to.
         training_rows: digests of its rows.
@@ -824,13 +833,13 @@ class AnswersScorer(Scorer):
     training_rows: Tensor = field(default_factory=nothing_known)
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
-        """Known answers for the training nodes, the student's for others; for owners the rows of their way."""
+        """Known answers for the nodes of the training table, the student's for others; for owners the rows of their way."""
         self.student.check(features[:0])  # the width alone: no row is read
         if features_fingerprint(features) == self.training_nodes:
             known = {"none": self.answers, "cached": self.published}.get(access, self.rows)
             return lambda rows: known[rows].double()
         if access == "cached":
-            rule, fix = "must be the table of the training for access='cached'", "Use access='none' for other nodes."
+            rule, fix = "must be the training table for access='cached'", "Use access='none' for other nodes."
             got = "others"
             if recognises(self.training_rows, features):
                 got = "a part of it, another order, or changed rows"

@@ -12,7 +12,7 @@ from gcon.nodes import row_slices
 
 
 def predict_without_edges(model: Model, features: Tensor, *, access: str = "none", device: str = "cpu") -> Predictions:
-    """Predict from public features alone; `none` works for nodes never seen, `cached` for the training nodes.
+    """Predict from public features alone; `none` works for nodes never seen, `cached` for nodes of the training table.
 
     Args:
         model: the released model.

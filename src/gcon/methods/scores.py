@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from sklearn.metrics import confusion_matrix, f1_score, log_loss, recall_score
 from torch import Tensor
 
 from gcon.methods.accuracy import micro_f1
+from gcon.methods.calibration import calibration_error, reliability_bins
 from gcon.methods.predictions import Predictions
 
-BINS = 15
 OTHER = "(another class)"
 
 
@@ -25,7 +24,8 @@ class Scores:
         macro_f1: the mean F1 of the classes that occur, as labels or as answers.
         balanced_accuracy: the mean recall of the classes that occur as labels.
         log_loss: mean of -log(probability of the right class); infinite if the model does not know a class.
-        expected_calibration_error: mean distance between confidence and share of correct answers, in 15 equal bins.
+        expected_calibration_error: mean distance between confidence and share of correct answers, in ten groups of equal
+            size, from unsure to sure: the number of the report.
         recall: by class, for those that occur as labels.
         confusion: counts, by class and then by answer.
 
@@ -63,14 +63,7 @@ def score(predictions: Predictions, labels: Tensor, mask: Tensor) -> Scores:
         macro_f1=float(f1_score(known, answers, average="macro", zero_division=0)),
         balanced_accuracy=sum(recalls) / len(recalls),
         log_loss=math.inf if -1 in occurring else float(log_loss(known, probabilities.numpy(), labels=numbers[:-1])),
-        expected_calibration_error=_calibration_error(probabilities, labels[mask]),
+        expected_calibration_error=calibration_error(reliability_bins(probabilities, labels[mask])),
         recall={names[number]: recall for number, recall in zip(occurring, recalls, strict=True)},
         confusion={names[number]: dict(zip(names[:-1], counts[number], strict=False)) for number in occurring},
     )
-
-
-def _calibration_error(probabilities: Tensor, labels: Tensor) -> float:
-    confidence, answers = probabilities.max(dim=1)
-    gaps = confidence.double() - (answers == labels).double()
-    bins = (confidence * BINS).ceil().long().clamp(1, BINS) - 1
-    return float(torch.zeros(BINS, dtype=torch.float64).index_add_(0, bins, gaps).abs().sum() / len(labels))

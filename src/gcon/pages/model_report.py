@@ -13,6 +13,7 @@ from torch import Tensor
 from gcon.machine import threads_for
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
+from gcon.methods.calibration import calibration_error
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
@@ -21,7 +22,7 @@ from gcon.nodes import FEWEST_SCORED, PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
 from gcon.pages.promise_page import several_edges
-from gcon.pages.scored_nodes import ScoredNodes, calibration_error, no_measure, scored
+from gcon.pages.scored_nodes import ScoredNodes, no_measure, scored
 from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
 from gcon.privacy.budget import MOST_EDGES, NOTHING, Budget, compose, protected_change
@@ -82,7 +83,7 @@ def model_report(
 
     Args:
         model: the released model.
-        nodes: public nodes, for accuracy, confusion and calibration; those of the training also for the control.
+        nodes: public nodes, for accuracy, confusion and calibration; those of the training table also for the control.
         name: of the data set, for people; the one in the release unless told.
         control_seed: of the control's networks; None leaves the control out.
         entries: of the data set's ledger, if its spending is to be shown line by line.
@@ -153,9 +154,9 @@ def model_report(
     return Report(html=render("model_report.html", values), headline=headline, publishable=reason is None)
 
 
-_ACCESSES = {  # by access, and whether the nodes are those of the training
-    ("cached", True): "nodes of the training, with their released counts (cached)",
-    ("none", True): "nodes of the training, looked up in the model (none)",
+_ACCESSES = {  # by access, and whether the nodes are those of the training table
+    ("cached", True): "nodes of the training table, with their released counts (cached)",
+    ("none", True): "nodes of the training table, looked up in the model (none)",
     ("new", True): "new nodes, from their features alone (none)",
     ("none", False): "any node, from its features alone (none)",
 }

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from gcon.errors import InputError
-from gcon.pages.scored_nodes import ReliabilityBin
+from gcon.methods.calibration import ReliabilityBin
 
 FORMAT: Final = 4
 OPERATOR_ONLY = "Diagnostic for the operator, not for publication"
@@ -29,7 +29,7 @@ class ModelScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         name: in words.
         epsilon: of a private model; None where nothing is paid or nothing is promised.
         none: without reading an edge at prediction; empty if that was not measured.
-        cached: without reading an edge, with what was released of every training node; empty if that was not measured.
+        cached: the same, with what was released of every node of the training table; empty if that was not measured.
         own_edges: with every node's own edges. For the operator only.
     """
 

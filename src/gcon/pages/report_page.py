@@ -7,10 +7,10 @@ import io
 import math
 from collections.abc import Sequence
 
+from gcon.methods.calibration import calibration_error
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES
 from gcon.pages.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation, verdict
-from gcon.pages.scored_nodes import calibration_error
 
 Sheet = tuple[Sequence[str], Sequence[Sequence[object]]]  # columns and rows
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 390.0, 26.0, 196.0  # of the chart, in a box of 400 x 230

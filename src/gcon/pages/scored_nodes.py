@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from gcon.methods.calibration import ReliabilityBin, reliability_bins
 from gcon.methods.features_only import FeaturesOnly
 from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.predictions import why_no_promise
 from gcon.nodes import FEWEST_SCORED, PublicNodes
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReliabilityBin:
-    """Nodes whose top probability lies from low to high: how sure the model was, and how often it was right."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    accuracy: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +66,7 @@ def scored(model: Model, nodes: PublicNodes, *, mask: Tensor | None = None, acce
         model: that knows the classes of the nodes.
         nodes: public ones.
         mask: which of them, all labelled; the test nodes unless told.
-        access: `none`; for the nodes of the training also `cached`, and `new`: as if they had never been seen.
+        access: `none`; for the nodes of the training table also `cached`, and `new`: as if they had never been seen.
 
     Privacy:
         A function of public nodes and the released model: as public as the model's promise makes it.
@@ -113,31 +102,6 @@ def confusion_counts(predicted: Tensor, labels: Tensor, num_classes: int) -> tup
     """
     counts = (labels * num_classes + predicted).bincount(minlength=num_classes**2)
     return tuple(map(tuple, counts.reshape(num_classes, num_classes).tolist()))
-
-
-def reliability_bins(probabilities: Tensor, labels: Tensor, *, count: int = 10) -> tuple[ReliabilityBin, ...]:
-    """Nodes in groups of equal size, by the probability of their predicted class, from unsure to sure."""
-    confidence, classes = probabilities.max(dim=1)
-    right = classes == labels
-    groups = confidence.argsort(stable=True).tensor_split(count)
-    return tuple(
-        ReliabilityBin(
-            low=float(confidence[group].min()),
-            high=float(confidence[group].max()),
-            count=len(group),
-            confidence=float(confidence[group].mean()),
-            accuracy=float(right[group].double().mean()),
-        )
-        for group in groups
-        if len(group)
-    )
-
-
-def calibration_error(groups: Sequence[ReliabilityBin]) -> float:
-    """The mean distance between what a model says of itself and how often it is right."""
-    return sum(group.count * abs(group.accuracy - group.confidence) for group in groups) / sum(
-        group.count for group in groups
-    )
 
 
 def class_title(name: object) -> str:

@@ -43,6 +43,7 @@ SMALLEST_DELTA, DELTA_LIMIT = 1e-12, 0.5
 MOST_EDGES = 10
 STATED_EDGES = (1, 2, 5, 10)  # for so many edges every statement says what is promised
 DIGITS = 4  # of these numbers, rounded up
+LITTLE = 10.0  # a promise of such an epsilon, or of a larger one, says little
 EDGES_FIELD = "protect_edges"  # in a plan's record; not there for one edge
 
 
@@ -54,7 +55,7 @@ def checked_budget(epsilon: float, delta: float | None, num_nodes: int | None = 
     Args:
         epsilon: of the release.
         delta: of the release; None means min(1e-5, 1/(10 n)), from public numbers alone, and needs n. One above 1/n is warned of.
-        num_nodes: n, where it is known.
+        num_nodes: n, where it is known; then an epsilon that promises little is warned of, too.
     """
     usual = None if num_nodes is None else min(1e-5, 1 / (10 * max(num_nodes, 1)))
     delta = usual if delta is None else delta
@@ -80,7 +81,21 @@ def checked_budget(epsilon: float, delta: float | None, num_nodes: int | None = 
             f"at random, would keep that promise. Leave delta out for {usual:g}.",
             PromiseWarning,
         )
+    if num_nodes is not None and LITTLE <= epsilon < math.inf:
+        warn_caller(f"epsilon={epsilon!r}: {promises_little(epsilon)} 0.5 to 4 is usual.", PromiseWarning)
     return Budget(float(epsilon), float(delta))
+
+
+def promises_little(epsilon: float, edges: int | None = None) -> str:
+    """What to say of a promise from epsilon 10 on, for so many edges.
+
+    Example:
+        >>> promises_little(10.0, 1)
+        'An epsilon of 10 or more promises little: for one edge the odds may change by a factor of e^epsilon = 22100.'
+    """
+    factor = f" = {round_up_digits(math.exp(epsilon), 3):g}" if epsilon < 700 else ""
+    those = "what is protected" if edges is None else "one edge" if edges == 1 else f"any {edges} edges together"
+    return f"An epsilon of {LITTLE:g} or more promises little: for {those} the odds may change by a factor of e^epsilon{factor}."
 
 
 def compose(budgets: Iterable[Budget]) -> Budget:

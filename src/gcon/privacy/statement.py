@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gcon.privacy.budget import NOTHING, PUBLIC, Budget, protected_change, round_up_digits
+from gcon.privacy.budget import LITTLE, NOTHING, PUBLIC, Budget, promises_little, protected_change, round_up_digits
 from gcon.privacy.receipt import Receipt
 
 ACCESS_PROMISES = {
@@ -86,6 +86,8 @@ def statement(
     else:
         promise = "There is no promise: no noise was added."
     sentences = [f"Protected: {change.sentence}", f"Public, and not protected: {', '.join(PUBLIC)}.", promise]
+    if receipt.keeps_promise and epsilon >= LITTLE:
+        sentences.append(promises_little(epsilon, change.edges))
     if by_edges:
         told = [
             f"{number} edge{'s' if number > 1 else ''}, "

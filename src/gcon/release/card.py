@@ -15,6 +15,9 @@ NO_PROMISE = "**This model carries no promise about edges.** See below why.\n\n"
 
 ANY_TABLE = "an array, data frame, tensor or PyG Data with {num_features} columns"
 NAMED_TABLE = "a data frame with the columns below, in this order"
+BEST = """\
+best = model.predict(features, access="cached")  # as public, with released counts: the training table, whole, as it was
+"""
 COLUMNS = """
 ## Columns
 
@@ -44,7 +47,7 @@ import gcon
 
 model = gcon.load("path/to/this/folder")
 labels = model.predict(features)  # {table}; no edge is read
-probabilities = model.predict_proba(features)
+{best}probabilities = model.predict_proba(features)
 print(model.statement())
 ```
 

@@ -19,7 +19,7 @@ from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
 from gcon.privacy.budget import protected_change
-from gcon.release.card import ANY_TABLE, CARD, COLUMNS, NAMED_TABLE, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
+from gcon.release.card import ANY_TABLE, BEST, CARD, COLUMNS, NAMED_TABLE, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
 
 FORMAT, FORMAT_VERSION = "gcon-release", 4
@@ -191,6 +191,7 @@ def texts(model: Model) -> dict[str, bytes]:
         description=model.description(),
         table=ANY_TABLE.format(num_features=model.encoder.num_features) if columns is None else NAMED_TABLE,
         columns=told,
+        best=BEST if model.best_public_access == "cached" else "",
         **said,
     )
     return {

@@ -44,7 +44,7 @@ class AnswerWords:
         self._release, self._no_promise, self._words = release, why_no_promise(model.receipt), model.access_words
         self._names = [str(name) for name in model.class_names]
         self._keys = [json.dumps(name) for name in self._names]
-        knows = "cached" in model.accesses  # answers for the nodes of the training
+        knows = "cached" in model.accesses  # answers for the nodes of the training table
         self._tails = {
             (used, by_features): self._tail(access, used + (BY_FEATURES if by_features and knows else ""))
             for used, access in _ACCESSES.items()

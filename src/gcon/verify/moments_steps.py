@@ -48,7 +48,7 @@ NOT_CHECKED_MOMENTS = (
     "shown once, so that nothing shows their noise",
     "that answers, student, homophily and what owners ask (regressions, starts, proportions, shares of edges) were computed from "
     "the released numbers and public data alone; nor, of two tables, the codes of the first",
-    "that 'labels' are the labels of the training nodes, and 'asked' the number of validation nodes",
+    "that 'labels' are the labels of the labelled nodes, and 'asked' the number of validation nodes",
     "that 'training_nodes' is the checksum of the table that was trained on",
 )
 _LAST_ROUNDING = -105  # the power of two by which the two numbers of a sum are rounded

@@ -191,7 +191,7 @@ def test_cached_is_refused_for_other_nodes(model):
         (NODES.features[:-1], "a part of it"),
         (NODES.features.flip(0), "another order"),
     ):
-        with pytest.raises(InputError, match=rf"^nodes: must be the table of the training .* got .*{got}"):
+        with pytest.raises(InputError, match=rf"^nodes: must be the training table .* got .*{got}"):
             predict_without_edges(model, features, access="cached")
 
 

@@ -68,7 +68,7 @@ def social_circles(
         degree_tail: exponent of the power law of degrees, above 2; infinity gives all nodes the same weight.
         num_features: at least 1.
         feature_signal: length of every class mean, from 0; the noise has standard deviation 1 in every feature.
-        per_class: training nodes per class, at least 1.
+        per_class: labelled nodes per class, at least 1.
         num_validation: validation nodes; by default 500, or a third of the rest if that is less.
         num_test: test nodes; by default 1000, or two thirds of the rest if that is less.
         seed: the same seed gives the same graph.

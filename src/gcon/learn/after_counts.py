@@ -116,8 +116,9 @@ def after_counts(
             believed = belief.of(heard, loud, each)
             inputs.append(count_inputs(each, believed.counts, believed.evidence))
         model, ensemble = _learned(inputs, nodes)
-        if look == 0:
-            gain = max(gain, _spared(ensemble))
+        if look == 0:  # what counts spared the judges, beside the first member, which is the start as it is
+            right = ensemble.judged[torch.arange(len(judges.labels)), judges.labels].clamp_min(LEAST_ANSWER)
+            gain = max(gain, ensemble.members[0].loss + float(right.log().mean()))
         if look < looks - 1:
             lessons, graph = ensemble.surest(_TAUGHT_SHARE), after.free.graph
             pupils = after.ensemble.taught([after.rescaled], PENALTIES, lessons)
@@ -190,13 +191,6 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
         calibrated.append(table)
     heard = ensemble.weights > 0
     return CountModel(ensemble.weights[heard], torch.stack(calibrated)[heard]), ensemble
-
-
-def _spared(ensemble: Ensemble) -> float:
-    """The mean loss that counts spare the judges, beside the first member, which is the start as it is."""
-    labels = ensemble.judges.labels
-    right = ensemble.judged[torch.arange(len(labels)), labels].clamp_min(LEAST_ANSWER)
-    return ensemble.members[0].loss + float(right.log().mean())
 
 
 def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:

@@ -3,9 +3,12 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import pytest
+import torch
 
+import gcon.learn.sample
 from gcon.edges.schemes import Schemes
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.privacy.randomness import SeededRandomness
@@ -74,6 +77,17 @@ def test_nobody_to_ask(moments_release, unasked):
     folder = moments_release(8.0, parts=unasked, sparse=False, tables=1)
     assert failed(folder) == []
     assert not any("count of right answers has" in step.words for step in verify_release(folder).steps)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_everybody_is_labelled_and_judges_are_set_aside(moments_release, circles, sparse, monkeypatch):
+    """Judges have public labels too, so there may be more of them than nodes without one."""
+    monkeypatch.setattr(gcon.learn.sample, "_ENOUGH", 1)
+    monkeypatch.setattr(gcon.learn.sample, "_ENOUGH_PER_CLASS", 1)
+    nodes, edges = circles
+    nobody = torch.zeros_like(nodes.train_mask)
+    known = replace(nodes, train_mask=~nobody, validation_mask=nobody, test_mask=nobody)
+    assert failed(moments_release(8.0, parts=(known, edges), sparse=sparse)) == []
 
 
 @pytest.mark.parametrize("schemes", [Schemes(1.0, (2,)), Schemes(0.5, (0,))])

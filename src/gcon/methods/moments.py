@@ -81,7 +81,7 @@ from gcon.nodes import (
 )
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, checked_budget, protected_change
+from gcon.privacy.budget import EDGES_FIELD, NOTHING, STATED_EDGES, Budget, checked_budget, protected_change
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
@@ -166,7 +166,9 @@ class Moments(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together: the
             statistics are released once, with noise, and all else is computed from them and from public data.
         """
-        said = nodes.train_mask  # all of them, also those that are set aside as judges: neighbours say public labels
+        # Neighbours say public labels, also those of nodes that are set aside as judges. A count of the right answers of these
+        # would hear their own labels come back, so it is for validation nodes that somebody marked.
+        said, asked = nodes.train_mask, int(nodes.validation_mask.sum())
         nodes = with_validation(nodes)
         if self.class_shares is not None:
             shares = shares_in_order(self.class_shares, nodes.class_names)
@@ -174,7 +176,7 @@ class Moments(ReleasingMethod):
             if bool(nodes.validation_mask.any()):
                 warn_caller(_NOT_USED, AnswersWarning)
                 nodes = replace(nodes, class_shares=None)
-        labels, asked = torch.where(said, nodes.labels, -1), int(nodes.validation_mask.sum())
+        labels = torch.where(said, nodes.labels, -1)
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
         asked = asked if share else 0
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
@@ -219,6 +221,8 @@ class Moments(ReleasingMethod):
                 elif facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1]):
                     sure = float(with_labels(published, labels).max(dim=1).values.mean())
                     rounds = 2 if sure <= UNSURE else 1
+                if rounds > 1:  # judges would hear their own labels in the second table
+                    labels = torch.where(nodes.train_mask, nodes.labels, -1)
                 rate = plan.rates[1 if one_way or rounds > 1 else 0]
                 for _ in range(rounds):
                     progress("second release")
@@ -502,7 +506,7 @@ class MomentsModel(Model):
         labels: n: the public labels of labelled nodes, -1 elsewhere.
         counts: what owners need to ask at exact counts; None where no counts were released.
         encoder: the student, a linear model taught by the answers: it answers for nodes never seen.
-        homophily: the share of edges inside a class, one standard error towards chance from what was released.
+        homophily: the share of edges inside a class (`GraphFacts.cautious_homophily`).
         right: the noisy number of validation nodes that their owners answer right; None if that was not counted.
         asked: the number of validation nodes; 0 if nothing was counted, though there may be some.
         gain: the mean loss that counts spared the nodes that judge; None in a release that does not say it.
@@ -531,10 +535,11 @@ class MomentsModel(Model):
     @property
     def choices(self) -> str:
         """With no validation nodes, or too few, nothing was counted, so nothing was chosen by that."""
-        price = self.receipt.plan.get("answer_epsilon")
+        price, edges = self.receipt.plan.get("answer_epsilon"), self.receipt.plan.get(EDGES_FIELD, 1)
+        price = price * edges if isinstance(price, float) and isinstance(edges, int) else math.inf
         counted = (
             "; whether owners are answered from their edges was chosen by these too, and by a noisy count of right answers"
-            + (f", which takes {price!r} of epsilon." if isinstance(price, float) and math.isfinite(price) else ".")
+            + (f", which takes {price!r} of epsilon." if math.isfinite(price) else ".")
         )
         uncounted = (
             "; so was whether owners are answered from their edges: no right answers were counted to check that."
@@ -560,8 +565,8 @@ class MomentsModel(Model):
         if not self.own_edges:
             words["own-edges"] = (
                 "Own edges are left out, since the released numbers say that they are no help here: this gives what `cached` "
-                "gives. No edge is read at prediction, and the model's promise covers every answer; it is delivered to the "
-                "owner of the node all the same."
+                "gives. No answer depends on an edge, so the model's promise covers every answer; it is delivered to the owner "
+                "of the node all the same."
             )
         return words
 

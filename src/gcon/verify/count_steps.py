@@ -79,7 +79,7 @@ def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Ste
     if branches.one_way:
         alone = _labels_alone(likeliest[~known], labelled, degree, tensors["answers"].shape[1], branches.rates)
         classes = len(folder.model.class_names)
-        few = classes <= _MOST_CLASSES
+        few = classes <= _MOST_CLASSES or folder.settings.get("gain") is None  # made before that was asked
         twice, once = False, few and alone >= 1 - _SINGLE if one_way else not few or alone <= 1 + _SINGLE
         words = (
             f"one-way if that tells at least as much, of at most {_MOST_CLASSES} classes; it tells {alone:.6g} times as much, "

@@ -46,9 +46,9 @@ NOT_CHECKED_MOMENTS = (
     "that neighbours were counted once each and by the codes that are named, and that right answers were counted as the method "
     "says: a table and a count have the noise of any whole numbers; of one-way counts the rows of nodes without a label are "
     "shown once, so that nothing shows their noise",
-    "that answers, student, homophily and what owners ask (regressions, starts, proportions, shares of edges) were computed from "
-    "the released numbers and public data alone; nor, of two tables, the codes of the first",
-    "that 'labels' are the labels of the labelled nodes, and 'asked' the number of validation nodes",
+    "that answers, student, homophily, 'gain' and what owners ask (regressions, starts, proportions, shares of edges) were "
+    "computed from the released numbers and public data alone; nor, of two tables, the codes of the first",
+    "that 'labels' are the labels of the labelled nodes, and 'asked' the number of nodes that were marked for validation",
     "that 'training_nodes' is the checksum of the table that was trained on",
 )
 _LAST_ROUNDING = -105  # the power of two by which the two numbers of a sum are rounded

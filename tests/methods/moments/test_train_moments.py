@@ -166,7 +166,7 @@ def test_labels_that_are_set_aside_as_judges_are_said_to_neighbours(nodes, dense
     assert bool(aside.validation_mask.any())
     assert not torch.equal(aside.train_mask, found.train_mask)
     model = trained(found, dense, epsilon=math.inf)
-    assert model.asked == int(aside.validation_mask.sum())
+    assert (model.asked, model.right) == (0, None)  # a count would hear what judges said
     said = torch.where(found.train_mask, found.labels, -1)
     assert torch.equal(model.labels, said)
     assert torch.equal(model.counts.codes, torch.where(said >= 0, said, model.answers.argmax(dim=1)))
@@ -370,6 +370,31 @@ def test_how_much_the_answer_around_counts(homophily, gain, lean):
     for other in (0.05, 1 / 3):
         assert made(homophily=other).lean == made(homophily=other).voice == 0
         assert torch.allclose(made(homophily=other).edge_shares, torch.full((3,), 1 / 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("edges", [1, 2])
+def test_the_price_of_the_count_is_that_of_all_edges_that_are_protected(nodes, dense, edges):
+    ledger = MemoryLedger("circles")
+    method = Moments(epsilon=8.0, protect_edges=edges)
+    kept = private_edges(dense, nodes.num_nodes)[0]
+    model = method.train(nodes, kept, ledger=ledger, randomness=SystemRandomness())
+    price = edges * model.receipt.plan["answer_epsilon"]
+    assert price == pytest.approx(0.05 * 8.0)
+    assert f"which takes {price!r} of epsilon" in model.choices
+
+
+@pytest.mark.slow
+def test_judges_that_were_set_aside_are_silent_if_there_are_two_tables(unsure, monkeypatch):
+    """Their own labels would come back to them by what neighbours are coded with the second time."""
+    monkeypatch.setattr(gcon.learn.sample, "_ENOUGH", 1)
+    monkeypatch.setattr(gcon.learn.sample, "_ENOUGH_PER_CLASS", 1)
+    nodes, edge_index = unsure
+    found = blind(nodes)
+    model = trained(found, edge_index, epsilon=16.0)
+    assert len(model.tables) == 2
+    taught = with_validation(found).train_mask
+    assert not torch.equal(taught, found.train_mask)
+    assert torch.equal(model.labels, torch.where(taught, found.labels, -1))
 
 
 @pytest.mark.parametrize(("classes", "voice"), [(10, 0.0), (11, 0.5)])

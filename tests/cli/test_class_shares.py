@@ -133,7 +133,7 @@ def test_who_teaches_is_said_before_anything_is_charged(place, tmp_path, monkeyp
     teach = polars.read_csv(place / "nodes.csv").filter(polars.col("split") == "train").height
     assert train(place, "--out", tmp_path / "untold")[0] == 0
     assert f"No node is marked 'val': {teach} labelled nodes teach, and nothing says how common" in said[0]
-    assert "say --class-share NAME=SHARE" in said[0]
+    assert "--class-share NAME=SHARE helps" in said[0]
     assert run("data", "make", "--out", tmp_path, "--nodes", 625)[0] == 0
     polars.read_csv(tmp_path / "nodes.csv").drop("split").write_csv(tmp_path / "nodes.csv")
     names = polars.read_csv(tmp_path / "nodes.csv")["label"].unique()

@@ -41,7 +41,7 @@ def test_the_statement_says_that_nobody_counted(tmp_path):
         first = fitted(graph)
     assert told(first) == (
         "Nobody counted other releases of data set 'circles': no ledger was given. All that is known is what one process "
-        "released from the same node table: epsilon 1, delta 1e-05 (basic composition)."
+        "released from the same node table without a ledger: epsilon 1, delta 1e-05 (basic composition)."
     )
     assert first.statement().fields["total"]["counted"] is False
     with pytest.warns(PromiseWarning, match=r"now spent epsilon 3, delta 2e-05 on the same node table.*FileLedger"):

@@ -166,8 +166,10 @@ def recover(
         lost += [each.number for each in books.overview(history=False).unsettled if each.number not in whole]
     if lost:
         lines.append(
-            f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. Its command is still at "
-            "work, or was stopped or killed before its result was whole. That stays spent."
+            f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. A command that is still at "
+            "work, or that was stopped or killed before its result was whole, leaves it so. That stays spent. If it was killed "
+            "while it wrote, a hidden folder .NAME.*.new beside its --out may hold the whole model: `gcon statement FOLDER "
+            "--verify` tells, and then it may be renamed."
         )
     fields: dict[str, object] = {
         "settled": settled,

@@ -101,7 +101,7 @@ def statement(
         f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: {total}."
         if receipt.counted
         else f"Nobody counted other releases of data set '{receipt.data_set}': no ledger was given. All that is known is what "
-        f"one process released from the same node table: {total}."
+        f"one process released from the same node table without a ledger: {total}."
     )
     if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
         noise = receipt.plan.get("noise", "floating-point numbers, the proof is about real ones")

@@ -125,7 +125,9 @@ def train(
             if judges:
                 more = f", and {judges} are set aside to choose by; mark some 'val' to say which."
             elif chosen == Moments.name and shares is None:
-                more = ", and nothing says how common classes are: where that is public, --class-share NAME=SHARE helps."
+                more = (
+                    ", and nothing says how common classes are: where that is public, --class-share NAME=SHARE helps."
+                )
             output.remark(f"No node is marked 'val': {teach} labelled nodes teach{more}")
         books = open_payment(where, output, near=out.absolute().parent, name=name)
         num_nodes, num_features = graph.nodes.features.shape

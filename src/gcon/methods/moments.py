@@ -487,7 +487,7 @@ class MomentsRecord(Record, frozen=True, kw_only=True):
     right: Annotated[int, Meta(ge=-(2**62), le=2**62)] | None
     asked: Annotated[int, Meta(ge=0, le=2**62)]
     own_edges: bool
-    gain: NotNegative | None = None
+    gain: NotNegative
     lean: NotNegative
     voice: UpToOne
     regressions: Annotated[int, Meta(ge=0, le=1000)]
@@ -509,7 +509,7 @@ class MomentsModel(Model):
         homophily: the share of edges inside a class (`GraphFacts.cautious_homophily`).
         right: the noisy number of validation nodes that their owners answer right; None if that was not counted.
         asked: the number of validation nodes; 0 if nothing was counted, though there may be some.
-        gain: the mean loss that counts spared the nodes that judge; None in a release that does not say it.
+        gain: the mean loss that counts spared the nodes that judge; 0 without counts.
         own_edges: whether owners are answered from their edges; False where that would be worse than published answers, as the
             released numbers say.
         class_shares: how common classes are, as whoever trained said; None if nobody did.
@@ -526,7 +526,7 @@ class MomentsModel(Model):
     homophily: float
     right: int | None
     asked: int
-    gain: float | None = None
+    gain: float = 0.0
     own_edges: bool
     class_shares: tuple[float, ...] | None = None
     statistics: tuple[NoisyStatistic, ...]
@@ -759,7 +759,7 @@ class MomentsModel(Model):
             right=record.right,
             asked=record.asked,
             own_edges=record.own_edges,
-            gain=None if record.gain is None else float(record.gain),
+            gain=float(record.gain),
             class_shares=told,
             statistics=tuple(
                 NoisyStatistic(

@@ -79,7 +79,7 @@ def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Ste
     if branches.one_way:
         alone = _labels_alone(likeliest[~known], labelled, degree, tensors["answers"].shape[1], branches.rates)
         classes = len(folder.model.class_names)
-        few = classes <= _MOST_CLASSES or folder.settings.get("gain") is None  # made before that was asked
+        few = classes <= _MOST_CLASSES
         twice, once = False, few and alone >= 1 - _SINGLE if one_way else not few or alone <= 1 + _SINGLE
         words = (
             f"one-way if that tells at least as much, of at most {_MOST_CLASSES} classes; it tells {alone:.6g} times as much, "
@@ -248,19 +248,15 @@ def _check_both_ends(table: Table, codes: Tensor, *, rate: Any, steps: Steps) ->
 def check_right_answers(folder: Folder, records: list[dict[str, Any]], branches: Branches, steps: Steps) -> None:
     """One count of answers if there were nodes to ask, at the epsilon that the plan puts aside; then what follows from it."""
     settings = folder.settings
-    asked, right, own_edges, gain = settings["asked"], settings["right"], settings["own_edges"], settings.get("gain")
+    asked, right, own_edges = settings["asked"], settings["right"], settings["own_edges"]
     labelled, nodes = int((folder.model.tensors()["labels"] >= 0).sum()), whole(settings, "nodes")
     paid = branches.answer_epsilon > 0
     steps.check(
         f"Right answers were counted if the plan pays for it, and if there were nodes to ask: {asked} of the {nodes - labelled} "
         "without a public label",
-        (asked > 0) is paid
-        and (right is not None) is paid
-        and len(records) == int(paid)
-        and asked <= nodes - labelled
-        and (paid or gain is not None or own_edges is True),
+        (asked > 0) is paid and (right is not None) is paid and len(records) == int(paid) and asked <= nodes - labelled,
     )
-    surely, perhaps = _edges_tell(settings, gain, len(folder.model.class_names))
+    surely, perhaps = _edges_tell(settings, len(folder.model.class_names))
     if not paid:
         steps.check(
             f"Own edges are {_used(own_edges)}, as what was released says", perhaps if own_edges else not surely
@@ -301,13 +297,8 @@ def _used(own_edges: bool) -> str:
     return "used" if own_edges else "left out"
 
 
-def _edges_tell(settings: dict[str, Any], gain: Any, classes: int) -> tuple[bool, bool]:
-    """Whether what was released says surely, and perhaps, that edges tell owners something: rounding may decide.
-
-    A release that does not say what counts spared its judges was made before that was asked: then they always do.
-    """
-    if gain is None:
-        return True, True
+def _edges_tell(settings: dict[str, Any], classes: int) -> tuple[bool, bool]:
+    """Whether what was released says surely, and perhaps, that edges tell owners something: rounding may decide."""
     homophily = float(finite(settings, "homophily", above=False))
     apart = abs(homophily - 1 / classes) * classes / (classes - 1)
     how_far = max(
